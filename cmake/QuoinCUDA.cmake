@@ -15,7 +15,7 @@ endif()
 
 option(QUOIN_PTX "Compile the kernels to PTX alone, and of C++ nothing but quoin_cuda_host: to find errors; nothing can be linked" OFF)
 set(CMAKE_CUDA_ARCHITECTURES 90a CACHE STRING "GPU architectures to compile for")
-# The matrix unit's instructions are those of 90a (src/cuda/kernels/corrected_product.cuh).
+# The matrix unit's instructions are those of 90a (src/cuda/products/corrected_product.cuh).
 list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real|-virtual|)$" "90a\\1")
 if(NOT DEFINED CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
@@ -30,10 +30,10 @@ set(CMAKE_CUDA_STANDARD 20)
 set(QUOIN_HAVE_CUDA ON)
 message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
-# quoin_add_kernels(NAME FOLDER): the target NAME compiles the folder's kernels and their launches. A machine with nvcc and no GPU
+# quoin_add_kernels(NAME FOLDER): the target NAME compiles the kernels of the folder and its subfolders and their launches. A machine with nvcc and no GPU
 # can build it.
 function(quoin_add_kernels name folder)
-    file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
+    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*.cu)
     add_library(${name} OBJECT ${kernels})
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_PTX_COMPILATION ${QUOIN_PTX})
     target_compile_options(${name} PRIVATE --extended-lambda --expt-relaxed-constexpr)
@@ -61,7 +61,7 @@ function(quoin_check_cuda_host)
     set_target_properties(quoin_bench_kernels PROPERTIES EXCLUDE_FROM_ALL ON)
     target_compile_definitions(quoin_bench_kernels PRIVATE QUOIN_HAVE_CUDA)
     foreach(folder cli cli/common bench bench/cuda apps/robust_pca/program apps/lyapunov/program src/algorithms
-            src/algorithms/out_of_core src/cuda src/file_qr)
+            src/algorithms/out_of_core src/cuda/runtime src/cuda/small src/file_qr)
         file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
         set_source_files_properties(${sources} PROPERTIES UNITY_GROUP ${folder})
         list(APPEND all ${sources})

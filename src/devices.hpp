@@ -11,8 +11,8 @@
     INSTANTIATE(QUOIN_F64, Host)
 
 #ifdef QUOIN_HAVE_CUDA
-#include "cuda/batch.hpp"
-#include "cuda/device.hpp"
+#include "cuda/runtime/device.hpp"
+#include "cuda/small/batch.hpp"
 #include "cuda/tuning.hpp"
 
 #define QUOIN_FOR_EACH_TYPE(INSTANTIATE)  \

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "cuda/blas.hpp"
-#include "cuda/elementwise.cuh"
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/runtime/blas.hpp"
 
 namespace quoin::bench {
 

@@ -23,7 +23,7 @@
 #include <algorithm>
 
 #include "blas2_qr.hpp"
-#include "cuda/state.hpp"
+#include "cuda/runtime/state.hpp"
 
 namespace quoin::bench {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "cuda/blas.hpp"
-#include "cuda/state.hpp"
+#include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/state.hpp"
 
 namespace quoin::bench {
 

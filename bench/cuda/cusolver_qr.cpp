@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "cuda/solver.hpp"
-#include "cuda/state.hpp"
+#include "cuda/runtime/solver.hpp"
+#include "cuda/runtime/state.hpp"
 
 namespace quoin::bench {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cuda/blas.hpp"
-#include "cuda/solver.hpp"
+#include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/solver.hpp"
 #include "random.hpp"
 
 namespace quoin::bench {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cuda/device.hpp"
+#include "cuda/runtime/device.hpp"
 
 namespace quoin::bench {
 

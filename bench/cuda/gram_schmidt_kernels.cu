@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cuda/blas.hpp"
-#include "cuda/elementwise.cuh"
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/runtime/blas.hpp"
 
 namespace quoin::bench {
 

@@ -1,6 +1,6 @@
 #include "random.hpp"
 
-#include "cuda/error.hpp"
+#include "cuda/runtime/error.hpp"
 #include "noise.cuh"
 
 namespace quoin::bench {

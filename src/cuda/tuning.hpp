@@ -140,7 +140,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index least_part_rows = 256, most_part_rows = 4096, few_parts = 4;
     /// Rows of A R⁻¹ at a time, beyond tall_cols columns, where the solution is not kept.
     static constexpr Index solved_rows = Index(1) << 17;
-    /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C (kernels/apply_strip.cuh) than by GEMM.
+    /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C (panels/apply_blocks.cuh) than by GEMM.
     static constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
     /// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
     static constexpr Index most_copied_bytes = Index(16) << 20;

@@ -16,8 +16,8 @@
 
 #include <algorithm>
 
-#include "cuda/error.hpp"
-#include "cuda/launch.hpp"
+#include "cuda/runtime/error.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {

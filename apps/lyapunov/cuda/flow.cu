@@ -1,7 +1,7 @@
 // Lorenz's systems on a GPU, by the host's method of order 5 (dormand_prince.cuh).
 
-#include "cuda/device.hpp"
-#include "cuda/state.hpp"
+#include "cuda/runtime/device.hpp"
+#include "cuda/runtime/state.hpp"
 #include "lyapunov/cuda/dormand_prince.cuh"
 #include "lyapunov/same_system.hpp"
 

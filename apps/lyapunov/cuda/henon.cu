@@ -1,8 +1,8 @@
 // Hénon's map on a GPU: a thread takes a column of X through all steps, beside a copy of the state. Bound by the latency of one
 // iteration.
 
-#include "cuda/device.hpp"
-#include "cuda/state.hpp"
+#include "cuda/runtime/device.hpp"
+#include "cuda/runtime/state.hpp"
 #include "lyapunov/henon.hpp"
 #include "lyapunov/same_system.hpp"
 

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <numbers>
 
-#include "cuda/device.hpp"
-#include "cuda/elementwise.cuh"
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/runtime/device.hpp"
 #include "lyapunov/cuda/real_transforms.hpp"
 #include "lyapunov/etdrk4.hpp"
 #include "lyapunov/fourier_modes.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cuda/error.hpp"
+#include "cuda/runtime/error.hpp"
 
 namespace quoin::cuda {
 

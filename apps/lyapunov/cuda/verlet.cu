@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "cuda/device.hpp"
-#include "cuda/state.hpp"
+#include "cuda/runtime/device.hpp"
+#include "cuda/runtime/state.hpp"
 #include "lyapunov/central_force.hpp"
 #include "lyapunov/cuda/verlet_tangents.cuh"
 #include "lyapunov/same_system.hpp"

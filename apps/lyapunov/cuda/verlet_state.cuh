@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/error.hpp"
+#include "cuda/runtime/error.hpp"
 
 namespace quoin::cuda {
 

@@ -22,7 +22,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/launch.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "lyapunov/cuda/verlet_state.cuh"
 #include "quoin/cuda.hpp"
 

@@ -27,8 +27,8 @@
 
 #include <cfloat>
 
-#include "cuda/kernels/dmma.cuh"
-#include "cuda/launch.hpp"
+#include "cuda/arch/sm90_dmma.cuh"
+#include "cuda/runtime/launch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {

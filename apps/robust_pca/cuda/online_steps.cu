@@ -14,11 +14,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/blas.hpp"
-#include "cuda/device.hpp"
-#include "cuda/elementwise.cuh"
-#include "cuda/kernels/warp_sums.cuh"
-#include "cuda/observed.cuh"
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/elements/observed.cuh"
+#include "cuda/elements/warp_sums.cuh"
+#include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/device.hpp"
 #include "robust_pca/online_steps.hpp"
 
 namespace quoin {

@@ -16,10 +16,10 @@
 #include <limits>
 #include <vector>
 
-#include "cuda/blas.hpp"
-#include "cuda/device.hpp"
-#include "cuda/elementwise.cuh"
-#include "cuda/observed.cuh"
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/elements/observed.cuh"
+#include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/device.hpp"
 #include "robust_pca/cuda/jacobi.cuh"
 #include "robust_pca/cuda/update_multipliers_and_sparse.cuh"
 #include "robust_pca/pursuit_in_two_passes.hpp"

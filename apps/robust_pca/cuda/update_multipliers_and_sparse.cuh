@@ -20,9 +20,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "cuda/kernels/ceil_div.cuh"
-#include "cuda/kernels/row_tiles.cuh"
-#include "cuda/launch.hpp"
+#include "cuda/products/row_tiles.cuh"
+#include "cuda/runtime/ceil_div.cuh"
+#include "cuda/runtime/launch.hpp"
 #include "quoin/cuda.hpp"
 
 namespace quoin::cuda {
@@ -39,14 +39,6 @@ __host__ __device__ constexpr int correct_warps(int col_tiles) {
 template <class T>
 __device__ __forceinline__ T shrink(T x, T t) {
     return x > t ? x - t : x < -t ? x + t : T(0);
-}
-
-/// x in f64, made where it is used: kept from one use to the next it would take twice the registers.
-__device__ __forceinline__ double widened(double x) { return x; }
-__device__ __forceinline__ double widened(float x) {
-    double wide;
-    asm volatile("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
-    return wide;
 }
 
 /// The matrices and numbers beside X and P; primes are `next`.

@@ -1,0 +1,449 @@
+// Panels in LAPACK's format: by strips, in one launch (strips.hpp), or, where they have too many rows for that, in blocks of 32
+// columns by panels/factor_panel_in_blocks.cuh, each applied to the rest of its panel by panels/apply_blocks.cuh. The panel's T is joined from
+// those of its blocks by VᵀV. Updates beyond the panel are GEMMs with a copy
+// of V that holds its unit triangle, so that V stays as it is.
+
+#include <optional>
+
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/panels/apply_blocks.cuh"
+#include "cuda/panels/diagonal_t.cuh"
+#include "cuda/panels/factor_panel_in_blocks.cuh"
+#include "cuda/products/split_products.hpp"
+#include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/ceil_div.cuh"
+#include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
+#include "cuda/strips/strips.hpp"
+#include "cuda/tuning.hpp"
+#include "primitives/generic/apply_panels.hpp"
+#include "primitives/generic/panel_product.hpp"
+
+namespace quoin {
+namespace {
+
+using namespace cuda;
+
+/// L := the unit lower triangle on top of V, with its ones and zeros.
+template <class T>
+void copy_unit_lower(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cuda> L) {
+    for_each_element(ctx, L.rows, L.cols, [=] __device__(Index i, Index j) {
+        L.data[i + j * L.ld] = i > j ? V.data[i + j * V.ld] : i == j ? T(1) : T(0);
+    });
+}
+
+/// Launches `kernel` in clusters of `blocks` blocks, `shared` bytes of dynamic memory each.
+template <class... Parameters, class... Arguments>
+void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index clusters, Index blocks, int threads,
+                     std::size_t shared, const Arguments&... arguments) {
+    const LaunchShape shape{static_cast<unsigned>(clusters * blocks), static_cast<unsigned>(threads), shared,
+                            static_cast<unsigned>(blocks)};
+    QUOIN_CUDA_CHECK(launch(kernel, shape, ctx.stream(), arguments...));
+}
+
+Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
+
+/// Rows that a cluster's registers hold of a block of 32 columns, and of 16.
+template <class T>
+inline constexpr Index rows_of_wide_block = Index(panel_blocks) * 32 * (std::is_same_v<T, float> ? 32 : 16);
+template <class T>
+inline constexpr Index rows_of_narrow_block = 2 * rows_of_wide_block<T>;
+
+/// Columns of the blocks that a panel of m rows is cut into: half as many where that keeps it in registers.
+template <class T>
+Index block_width(Index m) {
+    const bool narrow = m > rows_of_wide_block<T> && m <= rows_of_narrow_block<T>;
+    return narrow ? panel_width / 2 : panel_width;
+}
+
+/// A = H R for at most block_width columns.
+template <class T>
+void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    constexpr int least = vector_size<T>, most = rows_of_wide_block<T> / (32 * panel_blocks);
+    const Index m = A.rows;
+    // as many blocks as can share the work: their number costs little, their rows do; one alone has no cluster to send to
+    Index blocks = 2;
+    while (blocks < panel_blocks && blocks * 32 * least < m) blocks *= 2;
+    const Index h = round_up((m + blocks - 1) / blocks, 32 * least);
+    const auto launch = [&]<int R, int C, bool streams>() {
+        launch_clusters(
+            ctx, factor_panel_block<T, R, C, streams>, 1, blocks, panel_threads, 0,
+            PanelBlock<T>{m, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, std::max<Index>(h, 32 * R)});
+    };
+    if (h > 64 * most || (h > 32 * most && A.cols > panel_width / 2)) {
+        launch.template operator()<most, 4, true>();
+    } else if (h > 32 * most) {
+        launch.template operator()<2 * most, 2, false>();
+    } else if (h > 32 * most / 2) {
+        launch.template operator()<most, 4, false>();
+    } else if (h > 32 * most / 4) {
+        launch.template operator()<most / 2, 4, false>();
+    } else if (h > 32 * most / 8) {
+        launch.template operator()<most / 4, 4, false>();
+    } else {
+        launch.template operator()<most / 8, 4, false>();
+    }
+}
+
+/// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that is
+/// possible, and more blocks while multiprocessors are idle.
+struct StripGrid {
+    Index blocks = 1, h;
+    StripGrid(Context<Cuda>& ctx, Index m, Index strips, Index chunk) {
+        while (blocks < strip_blocks &&
+               (blocks * chunk < m || (2 * strips * blocks <= ctx.state().multiprocessors && blocks * 128 < m))) {
+            blocks *= 2;
+        }
+        h = round_up((m + blocks - 1) / blocks, 32);
+    }
+};
+
+/// C := op(H) C, in strips of columns, with T's diagonal blocks alone.
+template <class T>
+void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                  MatrixView<T, Cuda> C) {
+    const Index strips = (C.cols + strip_width - 1) / strip_width;
+    const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
+    const StripOperands<T> operands{V.rows, V.cols, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
+    launch_clusters(ctx, op == Op::Transpose ? apply_strip<T, true> : apply_strip<T, false>, strips, grid.blocks,
+                    strip_threads, sizeof(ApplyShared<T>), operands);
+}
+
+/// op(A), as an operand of products or as their result.
+template <class T>
+struct Operand {
+    MatrixView<T, Cuda> A;
+    Op op = Op::None;
+
+    Operand<const T> read() const { return {A, op}; }
+    Operand adjoint() const { return {A, op == Op::None ? Op::Transpose : Op::None}; }
+    Operand block(Range rows, Range cols) const {
+        return {op == Op::None ? A.block(rows, cols) : A.block(cols, rows), op};
+    }
+    Operand row_block(Range rows) const { return {op == Op::None ? A.row_block(rows) : A.col_block(rows), op}; }
+};
+
+/// C := alpha A B + beta C.
+template <class T>
+void multiply(Context<Cuda>& ctx, T alpha, Operand<const T> A, Operand<const T> B, T beta, Operand<T> C) {
+    if (C.op != Op::None) return multiply<T>(ctx, alpha, B.adjoint(), A.adjoint(), beta, C.adjoint());
+    gemm<T>(ctx, A.op, B.op, alpha, A.A, B.A, beta, C.A);
+}
+
+/// The same for a triangle A (k×k), upper or lower, that is stored with its ones and zeros, by blocks of rows of C: half of the flops that the
+/// square takes.
+template <class T>
+void multiply_by_blocks(Context<Cuda>& ctx, Index k, bool upper, T alpha, Operand<const T> A, Operand<const T> B,
+                        T beta, Operand<T> C) {
+    constexpr Index block = Tuning<Cuda>::triangle_block;
+    for (Index i = 0; i < k; i += block) {
+        const Range rows{i, std::min(k, i + block)}, inner = upper ? Range{i, k} : Range{0, rows.end};
+        multiply<T>(ctx, alpha, A.block(rows, inner), B.row_block(inner), beta, C.row_block(rows));
+    }
+}
+
+/// C := op(H) C, the triangles of T and V by blocks.
+template <class T>
+void apply_by_blocks(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                     MatrixView<T, Cuda> C) {
+    using Tuned = Tuning<Cuda>;
+    const Index m = V.rows, k = V.cols, p = C.cols;
+    Arena::Frame frame(ctx);
+    const auto L = frame.matrix<T>(k, k);
+    copy_unit_lower<T>(ctx, V, L);
+    const Operand<T> C1{C.row_block({0, k})}, C2{C.row_block({k, m})};
+    const Operand<const T> V2{V.row_block({k, m})};
+    const bool adjoint = Tuned::adjoint_pays(m, k, sizeof(T));
+    const auto make = [&] {
+        return adjoint ? Operand<T>{frame.matrix<T>(p, k), Op::Transpose} : Operand<T>{frame.matrix<T>(k, p)};
+    };
+    const Operand<T> W = make(), TW = make();
+    // W = VᵀC or Wᵀ = CᵀV;  TW = op(T) W;  C −= V TW
+    multiply_by_blocks<T>(ctx, k, true, 1, {L, Op::Transpose}, C1.read(), 0, W);
+    if (adjoint) {
+        for (Index i = 0; i < m - k; i += Tuned::adjoint_run) {
+            const Range run{i, std::min(m - k, i + Tuned::adjoint_run)};
+            multiply<T>(ctx, 1, V2.row_block(run).adjoint(), C2.row_block(run).read(), 1, W);
+        }
+    } else if (m > k) {
+        multiply_transposed<T>(ctx, V2.A, C2.A, W.A, true);
+    }
+    multiply_by_blocks<T>(ctx, k, op == Op::None, 1, {Tf, op}, W.read(), 0, TW);
+    multiply_by_blocks<T>(ctx, k, false, -1, {L}, TW.read(), 1, C1);
+    if (m > k) multiply<T>(ctx, -1, V2, TW.read(), 1, C2);
+    ctx.state().add_flops((adjoint ? 4.0 * m : 2.0 * (m + k)) * k * p);
+}
+
+/// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
+template <class T>
+void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
+                   MatrixView<T, Cuda> C) {
+    using Tuned = Tuning<Cuda>;
+    const Index m = V.rows, k = V.cols, p = C.cols;
+    if (k > Tuned::triangle_block && p >= Tuned::least_cols_by_blocks) return apply_by_blocks<T>(ctx, op, V, Tf, C);
+    const bool all = m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
+    // the rest starts at a boundary of the memory
+    const Index boundary = ceil_div(k, Tuned::boundary_rows) * Tuned::boundary_rows;
+    const Range copied{0, all ? m : std::min(m, boundary)}, rest{copied.end, m};
+    Arena::Frame frame(ctx);
+    const auto L = frame.matrix<T>(copied.size(), k), W = frame.matrix<T>(k, p), TW = frame.matrix<T>(k, p);
+    copy_unit_lower<T>(ctx, V, L);
+    const auto C1 = C.row_block(copied), C2 = C.row_block(rest);
+    // W = VᵀC;  W := op(T) W;  C −= V W
+    multiply_transposed<T>(ctx, L, C1, W);
+    if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C2, W, true);
+    gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
+    subtract_product<T>(ctx, L, TW, C1);
+    if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C2);
+}
+
+/// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked for.
+template <class T>
+void apply_by_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> unit_v, MatrixView<const T, Cuda> Tf,
+                MatrixView<const T, Cuda> S, MatrixView<T, Cuda> C, MatrixView<T, Cuda> T12) {
+    if (C.empty()) return;
+    Arena::Frame frame(ctx);
+    const auto W = frame.matrix<T>(unit_v.cols, C.cols);
+    {
+        const Span span(ctx, T12.data ? "T" : "update");
+        multiply_transposed<T>(ctx, unit_v, C, W);
+        if (T12.data) gemm<T>(ctx, Op::Transpose, Op::None, -1, W, Tf, 0, T12);
+    }
+    const Span span(ctx, T12.data ? "S" : "update");
+    subtract_product<T>(ctx, S, W, C);
+}
+
+/// T of V's reflectors from VᵀV, where Tf has those of `width` columns each on its diagonal and zeros elsewhere:
+/// T₁₂ = −T₁₁ (V₁ᵀV₂) T₂₂ of twice the width, and so on.
+template <class T>
+void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, MatrixView<T, Cuda> Tf) {
+    const Index k = Tf.cols;
+    Arena::Frame frame(ctx);
+    const auto X = frame.matrix<T>(k, k);
+    for (; width < k; width *= 2) {
+        const Index whole = k / (2 * width), apart = 2 * width * (k + 1);
+        const auto join = [&](Index first, Index right, Index count) {
+            const auto at = [&](const auto& A, Index i, Index j) { return A.data + first + i + (first + j) * A.ld; };
+            // X = (V₁ᵀV₂) T₂₂
+            gemm_batched<T>(ctx, count, width, right, right, 1, at(G, 0, width), G.ld, 2 * width * (G.ld + 1),
+                            at(Tf, width, width), Tf.ld, 2 * width * (Tf.ld + 1), at(X, 0, width), X.ld, apart);
+            gemm_batched<T>(ctx, count, width, right, width, -1, at(Tf, 0, 0), Tf.ld, 2 * width * (Tf.ld + 1),
+                            at(X, 0, width), X.ld, apart, at(Tf, 0, width), Tf.ld, 2 * width * (Tf.ld + 1));
+        };
+        if (whole > 0) join(0, width, whole);
+        if (const Index first = whole * 2 * width; k - first > width) join(first, k - first - width, 1);
+    }
+}
+
+/// Whether H of k reflectors of m rows is applied to p columns by halves.
+bool applies_by_halves(Arithmetic arithmetic, Index m, Index k, Index p) {
+    return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_updated_cols(m, k);
+}
+
+/// Columns from which on VᵀV of what is below the triangle is a corrected product.
+constexpr Index least_corrected_gram = 256;
+/// G := VᵀV of V's unit triangle and what is below it.
+template <class T>
+void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cuda> G) {
+    const Index k = V.cols;
+    Arena::Frame frame(ctx);
+    const auto L = frame.matrix<T>(k, k);
+    copy_unit_lower<T>(ctx, V.row_block({0, k}), L);
+    const auto rest = V.row_block({k, V.rows});
+    const auto multiply_rest = [&] {
+        if constexpr (std::is_same_v<T, float>) {
+            if (k >= least_corrected_gram) {
+                return multiply_corrected(ctx, split_matrix(ctx, frame, Op::Transpose, false, rest, nullptr), rest, G);
+            }
+        }
+        multiply_transposed<T>(ctx, rest, rest, G);
+    };
+    if (rest.rows > 0) multiply_rest();
+    multiply_transposed<T>(ctx, L, L, G, rest.rows > 0);
+}
+
+/// A = H R as strips make it, in one launch, by at most `multiprocessors` of the device.
+template <class T>
+void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
+    const auto size = strips::size_of<T>(1, A.rows, A.cols);
+    Arena::Frame frame(ctx);
+    const strips::StripFactors<T> F{frame.take<T>(size.image_entries()), frame.take<T>(size.square_entries()),
+                                    frame.take<T>(size.k)};
+    strips::factor<T>(ctx, size, {A.data, 1, A.ld}, F, {}, multiprocessors);
+    strips::unpack<T>(ctx, size, F, Factor::VR, {A.data, 1, A.ld});
+    strips::unpack_t<T>(ctx, size, F, Tf);
+    if (A.cols <= size.width) return;
+    const auto G = frame.matrix<T>(A.cols, A.cols);
+    form_gram<T>(ctx, A, G);
+    join_t<T>(ctx, size.width, G, Tf);
+}
+
+/// The same in blocks of columns, each applied to the rest of the panel.
+template <class T>
+void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    const Index m = A.rows, n = A.cols;
+    set_zero<T>(ctx, Tf);
+    const Index width = block_width<T>(m);
+    for (Index c = 0; c < n; c += width) {
+        const Index end = std::min(n, c + width);
+        const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
+        factor_block<T>(ctx, V, Tc);
+        if (end < n) apply_strips<T>(ctx, Op::Transpose, V, Tc, A.block({c, m}, {end, n}));
+    }
+    if (n <= width) return;
+    Arena::Frame frame(ctx);
+    const auto G = frame.matrix<T>(n, n);
+    form_gram<T>(ctx, A, G);
+    join_t<T>(ctx, width, G, Tf);
+}
+
+}  // namespace
+
+template <class T, class D>
+void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside) {
+    if (A.empty()) return;
+    const Index all = ctx.state().multiprocessors;
+    if (strips::width_of<T>(A.rows) > 0) {
+        factor_in_strips<T>(
+            ctx, A, Tf,
+            columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, sizeof(T), A.cols, columns_beside) : all);
+    } else {
+        factor_in_blocks<T>(ctx, A, Tf);
+    }
+    ctx.state().add_flops(2.0 * A.rows * A.cols * A.cols);  // the products that make T count themselves
+}
+
+template <class T, class D>
+void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic arithmetic) {
+    using Tuned = Tuning<Cuda>;
+    const Index k = V.cols;
+    if (k == 0 || C.cols == 0) return;
+    if constexpr (std::is_same_v<T, float>) {
+        if (applies_by_halves(arithmetic, V.rows, k, C.cols)) {
+            Arena::Frame frame(ctx);
+            return apply_by_halves(ctx, split_reflectors(ctx, frame, op, V, Tf), C);
+        }
+    }
+    if (k <= t_width && C.cols <= Tuned::most_strip_cols && C.rows <= Tuned::most_strip_rows) {
+        apply_strips<T>(ctx, op, V, Tf, C);
+        ctx.state().add_flops(4.0 * V.rows * k * C.cols);
+    } else {
+        apply_by_gemm<T>(ctx, op, V, Tf, C);
+    }
+}
+
+template <class T, class D>
+void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> panels, View<T, D> C,
+                  Arithmetic arithmetic) {
+    apply_one_by_one<T, D>(ctx, op, panels, C, arithmetic);
+}
+
+template <>
+struct PanelProduct<float, Cuda>::Shared {
+    Arena::Frame frame;
+    SplitReflectors H;
+};
+template <>
+PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
+                                        MatrixView<const float, Cuda> Tf, Index cols, Arithmetic arithmetic)
+    : ctx_(ctx), op_(op), V_(V), Tf_(Tf), arithmetic_(arithmetic) {
+    if (!applies_by_halves(arithmetic, V.rows, V.cols, cols)) return;
+    shared_.reset(new Shared{Arena::Frame(ctx), {}});
+    shared_->H = split_reflectors(ctx, shared_->frame, op, V, Tf);
+}
+template <>
+PanelProduct<float, Cuda>::~PanelProduct() = default;
+template <>
+void PanelProduct<float, Cuda>::apply(MatrixView<float, Cuda> C) const {
+    if (shared_) return apply_by_halves(ctx_, shared_->H, C);
+    apply_panel<float>(ctx_, op_, V_, Tf_, C, arithmetic_);
+}
+template class PanelProduct<double, Cuda>;
+
+template <class T, class D>
+void form_s(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> S) {
+    const Index k = V.cols;
+    if (V.empty()) return;
+    if (k > Tuning<Cuda>::wy_block) {
+        copy<T>(ctx, V, S);
+        set_root<T>(ctx, S);
+        return multiply_triangle<T>(ctx, Side::Right, Triangle::Upper, Op::Transpose, Tf, S);
+    }
+    Arena::Frame frame(ctx);
+    const auto unit_v = frame.matrix<T>(V.rows, k), upper = frame.matrix<T>(k, k);
+    copy_unit_lower<T>(ctx, V, unit_v);
+    copy_triangle<T>(ctx, Tf, upper);
+    gemm<T>(ctx, Op::None, Op::Transpose, 1, unit_v, upper, 0, S);
+    ctx.state().add_flops(1.0 * V.rows * k * k);
+}
+
+template <class T, class D>
+void apply_and_extend(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, FullTStep<T, D> step) {
+    Arena::Frame frame(ctx);
+    const auto unit_v = frame.matrix<T>(V.rows, V.cols);
+    copy_unit_lower<T>(ctx, V, unit_v);
+    apply_by_s<T>(ctx, unit_v, Tf, step.S, C, {});
+    apply_by_s<T>(ctx, unit_v, Tf, step.S, step.S1, step.T12);
+}
+
+template <class T, class D>
+void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D> Tf, View<T, D> C, View<T, D> next_Tf,
+                           FullTStep<T, D> step, Arithmetic arithmetic) {
+    const Index k = V.cols, next = next_Tf.cols;
+    std::optional<PanelProduct<T, Cuda>> H;
+    if (!step.S.data) H.emplace(ctx, Op::Transpose, V, Tf, C.cols, arithmetic);
+    const auto apply = [&](MatrixView<T, Cuda> columns, FullTStep<T, Cuda> also) {
+        if (!H) return apply_and_extend<T>(ctx, V, Tf, columns, also);
+        const Span span(ctx, "update");
+        H->apply(columns);
+    };
+    apply(C.col_block({0, next}), {step.S, {}, {}});
+    Context<Cuda>& side = side_stream(ctx);
+    // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
+    wait_for(ctx, side);
+    {
+        const Span span(side, "panel");
+        factor_panel<T>(side, C.block({k, C.rows}, {0, next}), next_Tf, C.cols - next + step.S1.cols);
+    }
+    apply(C.col_block({next, C.cols}), step);
+    wait_for(ctx, side);
+}
+
+template <class T, class D>
+void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
+    const Index m = A.rows, k = A.cols;
+    if (k == 0) return;
+    const auto A_top = A.row_block({0, k}), A_rest = A.row_block({k, m});
+    Arena::Frame frame(ctx);
+    const auto L = frame.matrix<T>(k, k), M = frame.matrix<T>(k, k);
+    copy_unit_lower<T>(ctx, A, L);
+    // M = T Lᵀ, upper triangular;  [A₁; A₂] := [I; 0] − [L; V₂] M
+    gemm<T>(ctx, Op::None, Op::Transpose, 1, Tf, L, 0, M);
+    set_identity<T>(ctx, 0, A_top);
+    gemm<T>(ctx, Op::None, Op::None, -1, L, M, 1, A_top);
+    trmm<T>(ctx, Side::Right, Triangle::Upper, Op::None, -1, M, A_rest);
+    ctx.state().add_flops(2.0 * m * k * k);
+}
+
+template <class T, class D>
+void compact_wy(Context<D>& ctx, View<const T, D> V, View<const T, D> tau, View<T, D> Tf) {
+    if (V.cols == 0) return;
+    Arena::Frame frame(ctx);
+    const auto G = frame.matrix<T>(V.cols, V.cols);
+    form_gram<T>(ctx, V, G);
+    compact_wy_from_gram<T>(ctx, G, tau, Tf);
+}
+
+template <class T, class D>
+void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> tau, View<T, D> Tf) {
+    if (G.cols == 0) return;
+    set_zero<T>(ctx, Tf);
+    diagonal_t<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
+    check_launch("diagonal_t");
+    join_t<T>(ctx, t_width, G, Tf);
+}
+
+QUOIN_IMPLEMENT(Cuda, factor_panel, apply_panel, apply_panels, form_s, apply_and_extend, apply_and_factor_next,
+                form_panel, compact_wy, compact_wy_from_gram)
+
+}  // namespace quoin

@@ -1,0 +1,295 @@
+#include "cuda/small/batch.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/runtime/launch.hpp"
+#include "cuda/small/cluster_per_matrix.hpp"
+#include "cuda/small/thread_per_column.cuh"
+#include "cuda/small/thread_per_matrix.cuh"
+#include "cuda/strips/strips.hpp"
+
+namespace quoin {
+
+namespace {
+
+using namespace cuda;
+
+template <int rows_, int group_>
+struct ColumnsKernel {
+    static constexpr int rows = rows_, group = group_;
+};
+
+/// work(kernel) for the first kernel that holds m×n matrices in the registers of a group of lanes. False if none does.
+template <class Work>
+bool with_columns(Index m, Index n, Work work) {
+    return with_first([&](auto kernel) { return m <= kernel.rows && n <= kernel.group; }, work, ColumnsKernel<16, 8>(),
+                      ColumnsKernel<16, 16>(), ColumnsKernel<64, 8>(), ColumnsKernel<32, 32>(),
+                      ColumnsKernel<64, 32>());
+}
+bool in_columns(Index m, Index n) {
+    return with_columns(m, n, [](auto) {});
+}
+bool in_threads(Index m, Index n) { return m <= thread_side && n <= thread_side; }
+/// Whether one kernel holds whole matrices in registers, and leaves V, R and tau as LAPACK has them.
+template <class T>
+bool is_held(Index m, Index n) {
+    return in_columns(m, n) || rows::holds<T>(m, n);
+}
+
+unsigned grid_of(int group, Index count) {
+    const Index each = column_threads / group;
+    return static_cast<unsigned>((count + each - 1) / each);
+}
+
+/// The members of a batch as kernels find them. A list goes to the device.
+template <class T>
+class Entries {
+public:
+    Entries(Context<Cuda>& ctx, BatchView<T, Cuda> batch, Members members) {
+        if (members.count == 0) return;
+        if (batch.uniform() && members.list.empty()) {
+            entries_ = {batch.data(0), batch.row_stride(0), batch.col_stride(0),
+                        members.count > 1 ? batch.data(1) - batch.data(0) : 0};
+            return;
+        }
+        std::vector<One> list;
+        for (Index i = 0; i < members.count; ++i) {
+            const Index b = members[i];
+            list.push_back({batch.data(b), batch.row_stride(b), batch.col_stride(b)});
+        }
+        list_ = on_device(ctx, list);
+        entries_.list = list_.data();
+    }
+    operator const BatchEntries<T>&() const { return entries_; }
+
+private:
+    using One = typename BatchEntries<T>::One;
+
+    BatchEntries<T> entries_;
+    Matrix<One, Cuda> list_;
+};
+
+/// Runs factor(check), and returns the first member with NaN or Inf, or −1. Waits until the kernel has read all members, not for its end.
+template <class Factor>
+Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, Factor factor) {
+    if (!check_finite || members.count == 0) {
+        factor(FiniteCheck());
+        return -1;
+    }
+    const unsigned long long bad = ctx.state().told_by(
+        none_bad - 1, [&](unsigned long long* told, unsigned long long* first, unsigned long long* parts) {
+            factor(FiniteCheck{told, first, parts});
+        });
+    return bad == none_bad ? -1 : members[static_cast<Index>(bad)];
+}
+
+unsigned thread_blocks(Index count) { return static_cast<unsigned>((count + matrix_threads - 1) / matrix_threads); }
+
+/// f(i, j, b) for every entry of `count` rows×cols matrices, threads along the columns of one matrix after the other.
+template <class F>
+void for_each_small_entry(Context<Cuda>& ctx, Index rows, Index cols, Index count, F f) {
+    const Index each = rows * cols, all = each * count, at_once = Index(1) << 31;
+    for (Index first = 0; first < all; first += at_once / each * each) {
+        const Index past = std::min(all, first + at_once / each * each), b = first / each;
+        // 32-bit divisions
+        for_each_element(ctx, past - first, 1, [=] __device__(Index x, Index) {
+            const unsigned at = static_cast<unsigned>(x), of = at / static_cast<unsigned>(each),
+                           in = at - of * static_cast<unsigned>(each), j = in / static_cast<unsigned>(rows);
+            f(Index(in - j * static_cast<unsigned>(rows)), Index(j), b + of);
+        });
+    }
+}
+
+/// The widths of the members' matrices, in order, one number if they are all alike: runs of equal width are one launch.
+template <class T, class Work>
+void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
+    if (members.count == 0) return;
+    Index first = 0;
+    std::vector<Index> list(members.count);
+    for (Index i = 0; i < members.count; ++i) list[i] = members[i];
+    for (Index i = 1; i <= members.count; ++i) {
+        if (i < members.count && (C.uniform() || C.cols(members[i]) == C.cols(members[first]))) continue;
+        const bool all = first == 0 && i == members.count;
+        work(first, all ? members : Members{std::span<const Index>(list).subspan(first, i - first), i - first},
+             C.cols(members[first]));
+        first = i;
+    }
+}
+
+}  // namespace
+
+template <class T>
+bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
+    const bool full_precision = arithmetic == Arithmetic::Auto ||
+                                arithmetic == (std::is_same_v<T, float> ? Arithmetic::Corrected : Arithmetic::Native);
+    if (m <= 0 || n <= 0 || n >= 1 << 30) return false;
+    const bool in_strips =
+        full_precision && strips::width_of<T>(m) > 0 && std::min(n, m) <= Tuning<Cuda>::most_alone_cols(sizeof(T));
+    return is_held<T>(m, n) || in_strips;
+}
+
+template <class T>
+SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory)
+    : m_(m), n_(n), k_(std::min(m, n)), in_strips_(!is_held<T>(m, n)), tau_(ctx, k_, count) {
+    if (in_strips_) {
+        const auto size = strips_size(count);
+        const Index width = strips::width_of<T>(m);
+        factor_ = Matrix<T, Cuda>(ctx, size.tiles * 8 * width, size.pieces * count);
+        squares_ = Matrix<T, Cuda>(ctx, 2 * width * width, size.panels * count);
+    } else {
+        factor_ = memory && memory->rows() > 0 ? std::move(*memory) : Matrix<T, Cuda>(ctx, m, n * count);
+    }
+}
+
+template <class T>
+std::optional<LapackQR<T, Cuda>> SmallBatch<T, Cuda>::take_lapack() {
+    if (in_strips_) return {};
+    return LapackQR<T, Cuda>{std::move(factor_), std::move(tau_)};
+}
+
+template <class T>
+strips::StripSize SmallBatch<T, Cuda>::strips_size(Index count) const {
+    return strips::size_of<T>(count, m_, n_);
+}
+template <class T>
+BatchSize SmallBatch<T, Cuda>::columns_size(Index count) const {
+    return {count, m_, n_, factor_.ld()};
+}
+template <class T>
+strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
+    const auto size = strips_size(1);
+    // the kernels write only while they factor
+    const auto at = [](const Matrix<T, Cuda>& A, Index column) { return const_cast<T*>(A.data()) + column * A.ld(); };
+    return {at(factor_, first * size.pieces), at(squares_, first * size.panels), at(tau_, first)};
+}
+
+namespace {
+
+/// Matrices that threads, groups of lanes or clusters hold.
+template <class T>
+Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, Cuda> A, Members members,
+                  bool check_finite, const BatchOutputs<T>& out) {
+    ctx.state().add_flops((out.form_q ? 4.0 : 2.0) * size.m * size.n * size.k * size.count);
+    return find_bad(ctx, members, check_finite, [&](const FiniteCheck& check) {
+        const Entries<const T> entries(ctx, A, members);
+        if (in_threads(size.m, size.n)) {
+            factor_in_threads<T>
+                <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, check);
+            return check_launch("factor_in_threads");
+        }
+        if (!in_columns(size.m, size.n)) return rows::factor<T>(ctx, size, entries, out, check);
+        with_columns(size.m, size.n, [&]<class Kernel>(Kernel) {
+            constexpr int rows = Kernel::rows, group = Kernel::group;
+            const auto kernel =
+                out.form_q ? factor_columns<T, rows, group, true> : factor_columns<T, rows, group, false>;
+            kernel<<<grid_of(Kernel::group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out, check);
+        });
+        check_launch("factor_columns");
+    });
+}
+
+}  // namespace
+
+template <class T>
+Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite) {
+    if (!in_strips_) {
+        return factor_held<T>(
+            ctx, columns_size(members.count), A, members, check_finite,
+            {Factor::VR, false, {factor_.data(), 1, factor_.ld(), factor_.ld() * n_}, {tau_.data(), 1, k_, k_}});
+    }
+    ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
+    return find_bad(ctx, members, check_finite, [&](const FiniteCheck& check) {
+        strips::factor<T>(ctx, strips_size(members.count), Entries<const T>(ctx, A, members), strips_from(0), check);
+    });
+}
+
+template <class T>
+Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
+                                     bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
+    const bool form_q = kept == Factor::R && other.count() > 0;
+    if (is_held<T>(m, n)) {
+        const BatchSize size(members.count, m, n, m);
+        return factor_held<T>(ctx, size, A, members, check_finite,
+                              {kept, form_q, Entries<T>(ctx, B, members),
+                               Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});
+    }
+    SmallBatch all(ctx, m, n, members.count);
+    const Index bad = all.factor(ctx, A, members, check_finite);
+    if (bad >= 0) return bad;
+    strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
+                      Entries<T>(ctx, other, kept == Factor::VR ? members : Members()));
+    if (form_q) all.form_q(ctx, members, other);
+    return -1;
+}
+
+template <class T>
+void SmallBatch<T, Cuda>::unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const {
+    const Entries<T> entries(ctx, B, members);
+    if (in_strips_) return strips::unpack<T>(ctx, strips_size(members.count), strips_from(0), factor, entries);
+    const BatchEntries<T>& to = entries;
+    const bool upper = factor == Factor::R;
+    const Index rows = upper ? k_ : m_;
+    const T* const X = factor_.data();
+    for_each_small_entry(ctx, rows, n_, members.count,
+                         [=, n = n_, ld = factor_.ld()] __device__(Index i, Index j, Index b) {
+                             to[b](i, j) = upper && i > j ? T(0) : X[(b * n + j) * ld + i];
+                         });
+}
+
+template <class T>
+void SmallBatch<T, Cuda>::unpack_tau(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> tau) const {
+    const Entries<T> entries(ctx, tau, members);
+    const BatchEntries<T>& to = entries;
+    const T* const from = tau_.data();
+    for_each_small_entry(ctx, k_, 1, members.count,
+                         [=, k = k_] __device__(Index i, Index, Index b) { to[b](i, 0) = from[i + b * k]; });
+}
+
+template <class T>
+void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
+                                const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) const {
+    if (count == 0 || p == 0) return;
+    if (in_strips_)
+        return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
+    const T *const X = factor_.data() + first * factor_.ld() * n_, *const tau = tau_.data() + first * k_;
+    if (in_threads(m_, n_)) {
+        apply_in_threads<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
+            columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+        return check_launch("apply_in_threads");
+    }
+    if (!in_columns(m_, n_)) return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
+    with_columns(m_, n_, [&]<class Kernel>(Kernel) {
+        apply_columns<T, Kernel::rows, Kernel::group>
+            <<<grid_of(Kernel::group, count), column_threads, 0, ctx.stream()>>>(
+                columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+    });
+    check_launch("apply_columns");
+}
+
+template <class T>
+void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> Q) const {
+    apply(ctx, 0, members.count, false, k_, {}, true, Entries<T>(ctx, Q, members));
+}
+
+template <class T>
+void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<const T, Cuda> E,
+                                 BatchView<T, Cuda> Q) const {
+    strips::apply<T>(ctx, strips_size(members.count), strips_from(0), false, k_, Entries<const T>(ctx, E, members),
+                     true, Entries<T>(ctx, Q, members));
+}
+
+template <class T>
+void SmallBatch<T, Cuda>::apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from,
+                                  BatchView<T, Cuda> to) const {
+    for_each_width(to, members, [&](Index first, Members some, Index p) {
+        apply(ctx, first, some.count, op == Op::Transpose, p, Entries<const T>(ctx, from, some), false,
+              Entries<T>(ctx, to, some));
+    });
+}
+
+template class SmallBatch<float, Cuda>;
+template class SmallBatch<double, Cuda>;
+
+}  // namespace quoin

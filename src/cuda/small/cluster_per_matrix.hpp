@@ -1,0 +1,23 @@
+#pragma once
+
+// Batches of matrices of few columns and many rows, a cluster of blocks a matrix (small/cluster_per_matrix.cuh).
+
+#include "cuda/elements/batch_entries.cuh"
+#include "cuda/runtime/state.hpp"
+
+namespace quoin::cuda::rows {
+
+/// Whether a cluster holds m×n matrices.
+template <class T>
+bool holds(Index m, Index n);
+
+/// Factors a batch in one launch, and has `check` told.
+template <class T>
+void factor(Context<Cuda>& ctx, const BatchSize& size, const BatchEntries<const T>& A, const BatchOutputs<T>& out,
+            const FiniteCheck& check);
+/// to := op(Q) from, p columns, of V and R in X; from = I if `identity`.
+template <class T>
+void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
+           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to);
+
+}  // namespace quoin::cuda::rows

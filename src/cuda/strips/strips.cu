@@ -1,0 +1,248 @@
+#include "cuda/strips/strips.hpp"
+
+#include "cuda/elements/elementwise.cuh"
+#include "cuda/runtime/ceil_div.cuh"
+#include "cuda/runtime/launch.hpp"
+#include "cuda/strips/strips.cuh"
+#include "cuda/tuning.hpp"
+
+namespace quoin::cuda::strips {
+
+namespace {
+
+/// Strips of which `blocks` blocks share a multiprocessor.
+template <class S_, int blocks_>
+struct Resident {
+    using S = S_;
+    static constexpr int blocks = blocks_;
+
+    static Index clusters_on(Index multiprocessors) {
+        return std::max<Index>(1, blocks * multiprocessors / S::cluster);
+    }
+};
+/// The strips for few pieces and for many, of the same rows and bits.
+template <class Few_, class Many_ = Few_>
+struct StripKernel {
+    using Few = Few_;
+    using Many = Many_;
+    static constexpr int width = Few::S::Width;
+    static constexpr Index rows = Few::S::rows;
+    static_assert(Many::S::Width == width && Many::S::rows == rows && Many::S::R == Few::S::R);
+};
+/// `panels` panels of many.
+template <class T, int width, int r, int warps, int blocks, int cluster = 1, int panels = 1>
+using Strips = StripKernel<Resident<Strip<T, width, r, warps, cluster>, blocks>,
+                           Resident<Strip<T, width, r, warps, cluster, panels>, blocks>>;
+/// Blocks of 8 warps for few, which take the shortest time, and half as many blocks of 16 warps with half the registers each for many.
+template <class T, int cluster>
+using MoreWarps = StripKernel<Resident<Strip<T, 16, 8, 8, cluster>, 1>, Resident<Strip<T, 16, 8, 16, cluster / 2>, 1>>;
+
+/// work(kernel) for the least kernel that holds m rows, if there is one.
+template <class T, class Work>
+void with_strips(Index m, Work work) {
+    const auto first_of = [&](auto... kernels) {
+        with_first([&](auto kernel) { return m <= kernel.rows; }, work, kernels...);
+    };
+    // One matrix, some and many of n×n, H100, ms by this kernel and by (width, r, warps, blocks, cluster) with less or more of each:
+    //   f32    176²    1, 40     0.083, 0.090         (16, 2, 16, 1) 0.092, 0.098
+    //          352²    1, 40     0.19, 0.205          (16, 3, 16, 1) 0.181, 0.224
+    //          512²    1, 640    0.287, 3.41          (32, 8, 8, 2) 0.41, 3.58     (16, 4, 16, 1) 0.266, 4.35
+    //          1024²   1, 60     0.658, 2.39          (16, 16, 8, 2) 0.722, 2.48   (16, 8, 8, 2, 2) 0.63, 2.51
+    //          2048²   1, 8      1.43, 2.98           (16, 16, 16, 1) 2.05, 2.99   (16, 8, 16, 1, 2) 1.43, 2.93
+    //          4096²   1, 2      4.04, 6.17           (16, 16, 8, 2, 4) 5.2, 6.7   (16, 16, 16, 1, 2) 5.6, 7.2
+    //          8192 × 256        0.211                (16, 16, 8, 2, 8) 0.30
+    //   f64    1024²             0.776                (16, 8, 16, 1) 1.17          (16, 4, 16, 1, 2) 0.86
+    //          2048²             1.61                 (16, 4, 16, 1, 4) 1.77       (16, 4, 8, 2, 8) 2.0
+    //          4096²             8.26                 (16, 4, 16, 1, 8) 8.9
+    //          8192 × 256        0.374                (16, 8, 16, 1, 8) 0.44
+    // Since then an update has fewer instructions: 640 × 512² 3.06, 60 × 1024² 2.11, 8 × 2048² 2.76, 2 × 4096² 5.65 in f32, on an H100.
+    if constexpr (std::is_same_v<T, float>) {
+        first_of(Strips<T, 32, 1, 8, 2>(), Strips<T, 16, 2, 8, 2>(), Strips<T, 16, 3, 8, 2>(), Strips<T, 16, 4, 8, 2>(),
+                 Strips<T, 16, 6, 8, 2>(), Strips<T, 16, 8, 8, 2, 1, 2>(), Strips<T, 16, 8, 16, 1, 1, 2>(),
+                 Strips<T, 16, 8, 8, 2, 4, 2>(), Strips<T, 16, 8, 16, 1, 4, 2>(), Strips<T, 16, 8, 16, 1, 8>(),
+                 Strips<T, 16, 16, 16, 1, 8>());
+    } else {
+        using Of8 = Strip<T, 16, 8, 8>;
+        first_of(Strips<T, 32, 1, 8, 2>(), Strips<T, 16, 2, 8, 2>(), Strips<T, 16, 4, 8, 2>(),
+                 StripKernel<Resident<Of8, 1>, Resident<Of8, 2>>(), MoreWarps<T, 2>(), MoreWarps<T, 4>(),
+                 MoreWarps<T, 8>(), Strips<T, 16, 16, 8, 1, 8>());
+    }
+}
+/// work(strips) for matrices that have `pieces` pieces in all. In f32 more panels a strip read V fewer times, and fewer have more
+/// multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take 0.9, 0.9 and 0.8 of the time by two
+/// panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 × 192) take 3.9 ms by 16 warps and 5.9 by twice 8, one 0.21 and 0.15.
+template <class T, class Work>
+void with_strips(Index multiprocessors, Index m, Index pieces, Work work) {
+    with_strips<T>(m, [&]<class Kernel>(Kernel) {
+        using Few = typename Kernel::Few;
+        using Many = typename Kernel::Many;
+        if constexpr (!std::is_same_v<Few, Many>) {
+            if (pieces >= 8 * Few::clusters_on(multiprocessors)) return work(Many());
+        }
+        work(Few());
+    });
+}
+
+/// The launch of `clusters` clusters.
+template <class S>
+LaunchShape shape_of(Index clusters) {
+    return {static_cast<unsigned>(clusters * S::cluster), S::threads, sizeof(StripShared<S>),
+            S::cluster > 1 ? unsigned(S::cluster) : 0};
+}
+
+}  // namespace
+
+template <class T>
+int width_of(Index m) {
+    int width = 0;
+    static_assert(Tuning<Cuda>::most_rows_in_strips(sizeof(T)) == (std::is_same_v<T, float> ? 16384 : 8192));
+    with_strips<T>(m, [&](auto kernel) { width = kernel.width; });
+    return width;
+}
+
+template <class T>
+StripSize size_of(Index count, Index m, Index n) {
+    const Index k = std::min(m, n);
+    const int width = width_of<T>(m);
+    const auto pieces = [](Index x, Index of) { return static_cast<int>(ceil_div(x, of)); };
+    return {count,        static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
+            pieces(m, 8), pieces(n, width),    pieces(k, width),    width};
+}
+
+template <class T>
+void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
+            const FiniteCheck& check, Index multiprocessors) {
+    if (size.count == 0) return;
+    Arena::Frame frame(ctx);
+    // the next ticket, then what is done of each matrix
+    auto* const next_ticket = frame.take<unsigned long long>(1 + (size.count + 1) / 2);
+    int* const done = reinterpret_cast<int*>(next_ticket + 1);
+    QUOIN_CUDA_CHECK(cudaMemsetAsync(next_ticket, 0, sizeof(*next_ticket) + size.count * sizeof(*done), ctx.stream()));
+    if (multiprocessors == 0) multiprocessors = ctx.state().multiprocessors;
+    with_strips<T>(multiprocessors, size.m, size.count * size.pieces, [&](auto strips) {
+        using S = typename decltype(strips)::S;
+        constexpr auto kernel = factor_strips<S, strips.blocks>;
+        // more would wait for a ticket that is not there
+        const Index clusters =
+            std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), strips.clusters_on(multiprocessors));
+        QUOIN_CUDA_CHECK(
+            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done, check));
+    });
+}
+
+template <class T>
+void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
+           const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
+    if (size.count == 0 || p == 0) return;
+    with_strips<T>(ctx.state().multiprocessors, size.m, size.count * ceil_div(p, Index(size.width)), [&](auto strips) {
+        using S = typename decltype(strips)::S;
+        constexpr auto kernel = apply_strips<S, strips.blocks>;
+        const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
+        QUOIN_CUDA_CHECK(launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, upper, to));
+    });
+}
+
+namespace {
+
+constexpr int unpack_warps = 8;
+
+/// Up to `rows` rows of V and R, or of R with zeros below if `upper`, from the strips' images and R's diagonal blocks to matrices, and
+/// tau to where there is memory for it. A warp has 32/width tiles at a time, a lane a column of one.
+template <class T, int width>
+__global__ void __launch_bounds__(32 * unpack_warps)
+    unpack_images(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to, BatchEntries<T> tau) {
+    constexpr int at_once = 32 / width;
+    const int lane = threadIdx.x % 32, col = lane % width;
+    const Index groups = (rows + 8 * at_once - 1) / (8 * at_once);
+    for (Index x = Index(blockIdx.x) * unpack_warps + threadIdx.x / 32; x < size.count * size.pieces * groups;
+         x += Index(gridDim.x) * unpack_warps) {
+        const Index of = x / groups, b = of / size.pieces;
+        const int piece = static_cast<int>(of - b * size.pieces), j = piece * width + col,
+                  t = static_cast<int>(x - of * groups) * at_once + lane / width;
+        if (j >= size.n) continue;
+        if ((tau.data || tau.list) && t == 0 && j < size.k) tau[b](j, 0) = F.tau[b * size.k + j];
+        if (8 * t >= rows) continue;
+        const int diagonal = piece < size.panels ? piece * width : rows;
+        const T* const tile = F.images + (of * size.tiles + t) * width * 8;
+        T y[8] = {};
+        if (8 * t < diagonal) {
+#pragma unroll
+            for (int e = 0; e < 8; e += vector_size<T>) {
+                const auto some = *reinterpret_cast<const Vector<T>*>(tile + 8 * col + e);
+#pragma unroll
+                for (int v = 0; v < vector_size<T>; ++v) y[e + v] = some.at[v];
+            }
+        } else if (!upper || 8 * t <= j) {
+            ReflectorTile<T, width>::load_column(tile, col, y);
+        }
+        if (8 * t >= diagonal && 8 * t <= j) {
+            const T* const square = F.squares + (b * size.panels + piece) * 2 * width * width + col;
+#pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                const int i = 8 * t + e;
+                y[e] = i <= j ? square[Index(i - diagonal) * width] : upper ? T(0) : y[e];
+            }
+        }
+        const auto B = to[b];
+        T* const p = &B(8 * t, j);
+        if (B.row_stride == 1 && 8 * t + 8 <= rows && reinterpret_cast<std::uintptr_t>(p) % 16 == 0) {
+#pragma unroll
+            for (int e = 0; e < 8; e += vector_size<T>) {
+                Vector<T> some;
+#pragma unroll
+                for (int v = 0; v < vector_size<T>; ++v) some.at[v] = y[e + v];
+                *reinterpret_cast<Vector<T>*>(p + e) = some;
+            }
+        } else {
+#pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                if (8 * t + e < rows) p[e * B.row_stride] = y[e];
+            }
+        }
+    }
+}
+
+}  // namespace
+
+template <class T>
+void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,
+            const BatchEntries<T>& to, const BatchEntries<T>& tau) {
+    if (size.count == 0) return;
+    const bool upper = factor == Factor::R;
+    const int rows = upper ? size.k : size.m;
+    const Index warps = size.count * size.pieces * ceil_div(Index(rows), Index(256 / size.width));
+    const Index blocks = std::min<Index>(ceil_div(warps, Index(unpack_warps)), 1 << 20);
+    const auto unpack_with = [&](auto kernel) {
+        kernel<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(size, F, rows, upper, to, tau);
+    };
+    width_of<T>(size.m) == 32 ? unpack_with(unpack_images<T, 32>) : unpack_with(unpack_images<T, 16>);
+    check_launch("unpack_strips");
+}
+
+template <class T>
+void unpack_t(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, MatrixView<T, Cuda> Tf) {
+    const T* const squares = F.squares;
+    const int width = size.width;
+    for_each_element(ctx, Tf.rows, Tf.cols, [=] __device__(Index i, Index j) {
+        const Index panel = j / width;
+        const int row = static_cast<int>(i - panel * width), col = static_cast<int>(j - panel * width);
+        const int at = width == 32 ? square_place<32>(row, col) : square_place<16>(row, col);
+        Tf.data[i + j * Tf.ld] = row >= 0 && row <= col ? squares[(2 * panel + 1) * width * width + at] : T(0);
+    });
+}
+
+#define QUOIN_INSTANTIATE(T)                                                                                          \
+    template int width_of<T>(Index);                                                                                  \
+    template StripSize size_of<T>(Index, Index, Index);                                                               \
+    template void factor<T>(Context<Cuda>&, const StripSize&, const BatchEntries<const T>&, const StripFactors<T>&,   \
+                            const FiniteCheck&, Index);                                                               \
+    template void apply<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, bool, Index,                     \
+                           const BatchEntries<const T>&, bool, const BatchEntries<T>&);                               \
+    template void unpack<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, Factor, const BatchEntries<T>&, \
+                            const BatchEntries<T>&);                                                                  \
+    template void unpack_t<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, MatrixView<T, Cuda>);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin::cuda::strips

@@ -1,0 +1,36 @@
+#pragma once
+
+// Batches that are factored strip by strip, everything in one launch (strips/strips.cuh).
+
+#include "cuda/elements/batch_entries.cuh"
+#include "cuda/runtime/state.hpp"
+#include "cuda/strips/size.cuh"
+#include "primitives/small_batch.hpp"
+
+namespace quoin::cuda::strips {
+
+/// Columns of a strip of matrices with m rows; 0: no block holds one.
+template <class T>
+int width_of(Index m);
+
+/// `count` m×n matrices, m > 0 and n > 0.
+template <class T>
+StripSize size_of(Index count, Index m, Index n);
+
+/// Factors a batch in one launch, and has `check` told. Uses at most `multiprocessors` of the device (0: all).
+template <class T>
+void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
+            const FiniteCheck& check, Index multiprocessors = 0);
+/// to := op(Q) from, p columns. If `upper`, from is [E; 0] and has upper triangles E of k rows, or, without matrices, E = I.
+template <class T>
+void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
+           const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to);
+/// V and R, m×n, or R, k×n; and tau, k×1, where there is memory for it.
+template <class T>
+void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,
+            const BatchEntries<T>& to, const BatchEntries<T>& tau = {});
+/// Tf, k×k, := the T of each panel of the first matrix on its diagonal, zeros elsewhere.
+template <class T>
+void unpack_t(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, MatrixView<T, Cuda> Tf);
+
+}  // namespace quoin::cuda::strips
