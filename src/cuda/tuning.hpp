@@ -8,7 +8,7 @@
 
 namespace quoin {
 
-/// For Hopper (H100, 132 multiprocessors). Rows without a measurement beside them are first choices by counting.
+/// For Hopper (H100, 132 multiprocessors). Rows that cite no measurement are first choices by counting.
 template <>
 struct Tuning<Cuda> : CommonTuning {
     /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms.
@@ -21,8 +21,9 @@ struct Tuning<Cuda> : CommonTuning {
     ///   8192 × 4096           10.1    8.39    8.47
     ///   16 384²                       82.6    77.6
     /// ‖A − QR‖/‖A‖ of 8192² in f32: 0.9e-6, 1.0e-6, 1.4e-6: long sums lose more on the tensor cores.
-    /// Panels that are reconstructed: 10 000² 54.6 (128), 54.9 (192) and 48.9 (256) in f32. Where one T is extended beside them every step has products with all columns; f64, ms, 256 and 512: 11 000² 81.3 and 78.6,
-    /// 13 000² 129 and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384. f64 without T, ms:
+    /// Panels that are reconstructed: 10 000² 54.6 (128), 54.9 (192) and 48.9 (256) in f32. If one T is extended
+    /// meanwhile, every step has products with all columns; f64, ms, 256 and 512: 11 000² 81.3 and 78.6, 13 000² 129
+    /// and 125, 15 000² 195 and 182; 10 000² 59.1, and 60 to 62 with 384. f64 without T, ms:
     ///            9000²   10 000²   12 000²   16 384²   24 000²   32 768²   16 384 × 4096
     ///    256     34.0    42.7      67.8      155       468       1135      17.6
     ///    512     32.0    41.0      63.2      147       431       1058      19.2
@@ -51,22 +52,22 @@ struct Tuning<Cuda> : CommonTuning {
             return k > 3000 || (k >= 512 && most_top_cols(m, element_bytes) == 256) ? 256 : 128;
         return k <= 64 ? 64 : k < (corrected ? 800 : m >= 100000 ? 1000 : 1500) ? 128 : 256;
     }
-    /// Columns of the widest matrix that strips factor faster in one launch (batch_strips.cu) than panel by panel; wider ones do up to
-    /// so many entries. ms, H100:
+    /// Columns of the widest matrix that strips factor faster in one launch (strips.cu) than panel by panel. Wider ones
+    /// are faster so up to `most_alone` entries. ms, H100:
     ///                   f32: 2048²  4096²  5000²  8192×2048  8192×4096  16384×4096   f64: 1024²  2048²  3000²  4096²  8192×2048
     ///   one launch           1.54   4.16   11.2   2.40       7.83       15.8              0.91   1.80   5.11   8.46   4.82
     ///   panels               2.27   5.45   7.47   4.32       8.39       16.0              1.17   2.52   4.21   6.34   5.22
     static constexpr Index most_alone_cols(Index element_bytes) { return 16384 / element_bytes; }
     static constexpr Index most_alone = Index(1) << 24;
-    /// Larger matrices of a batch go side by side on so many streams, where a matrix has between so many flops: fewer take less time than
-    /// the host's threads, more fill the device.
+    /// Streams for the larger matrices of a batch, and the flops of a matrix between which several streams pay. Fewer
+    /// flops take less time than the host's threads need, more fill the device.
     static constexpr int lanes = 4;
     static constexpr double least_flops_side_by_side = 2e7, most_flops_side_by_side = 6e12;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
     static constexpr bool asynchronous = true;  ///< calls may return before their work is done
-    /// There are products of f32 by three of f16, and they pay for whole matrices and for single updates of so many columns by `width`
-    /// reflectors.
+    /// Whether there are products of f32 by three of f16, and whether they pay for a whole matrix or for a single
+    /// update of `columns` columns by `width` reflectors.
     static constexpr bool corrected_products = true;
     /// V, tau and R, H100, ms, native and corrected:
     ///            n: 512            700            1000           1500           2000           3000           4096
@@ -88,41 +89,43 @@ struct Tuning<Cuda> : CommonTuning {
         if (m <= most_rows_in_strips(sizeof(float))) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
         return n >= (m >= 65536 ? 400 : m >= 40000 ? 700 : m >= 24000 ? 1000 : 1500);
     }
-    /// The same of the projections of classical Gram-Schmidt.
+    /// Whether they pay for the projections of classical Gram-Schmidt.
     static bool corrected_projections_pay(Index m, Index n) { return m >= 4096 && n >= 4096; }
     static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
-    /// The same of updates by panels of m rows.
+    /// From this number of columns on they pay for updates by panels of m rows.
     static constexpr Index least_updated_cols(Index m, Index width) {
         return m > most_rows_in_strips(sizeof(float)) ? 256 : least_corrected_cols(width);
     }
-    /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer ones are faster
-    /// and less accurate (split_products.hpp).
+    /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer
+    /// ones are faster and less accurate (split_products.hpp).
     static constexpr Index long_run_rows = 1536, corrected_run_cols = 2048;
     /// Rows of the shortest run of rounded operands where runs are shortened to fill the multiprocessors.
     static constexpr Index least_rounded_run = 1024;
-    /// Rows of A B at a time: such a product holds all multiprocessors until it ends, and what another stream rounds waits for that.
+    /// Rows of A B at a time: such a product holds all multiprocessors until it ends, and what another stream rounds
+    /// waits for that.
     static constexpr Index halved_rows = 32768;
-    /// Columns from which on a coarser product is worth the wait for the size of its factor.
+    /// From this number of columns on, a coarser product is worth the wait for the size of its factor.
     static constexpr Index least_asked = 1024;
-    /// Whether they pay for products of Q, in blocks of up to `width` reflectors of m rows, with p columns. The halves of a block
-    /// of V take 12 bytes an entry, 3 GiB at most. H100, QᵀC by a full T, ms, native and corrected, in blocks of
+    /// Whether they pay for products of Q, in blocks of up to `width` reflectors of m rows, with p columns. The halves
+    /// of a block of V take 12 bytes an entry, 3 GiB at most. H100, QᵀC by a full T, ms, native and corrected, in
+    /// blocks of
     ///                               256             512             1024            2048
     ///   8192 × 2048 on 512                      1.16 / 0.661    0.965 / 0.536   0.907 / 0.512
     ///               on 1000                     1.73 / 1.03     1.69 / 0.866    1.67 / 0.855
     ///               on 2048     3.41 / 2.42     3.08 / 1.78     3.05 / 1.55     3.16 / 1.59
     ///   10 000²     on 1000                     6.57 / 3.78     6.16 / 3.28     6.25 / 3.26
     ///   32768×4096  on 2048     25.7 / 15.4     25.7 / 10.9     23.6 / 9.00     22.4 / 8.44
-    /// By S, in blocks of 512, whose products have halves of their own: 8192 × 2048 on 512 0.917 / 1.08, on 1000 1.61 / 1.51, on
-    /// 2048 3.00 / 2.35; 10 000² on 1000 5.84 / 5.87.
+    /// By S, in blocks of 512, whose products have halves of their own: 8192 × 2048 on 512 0.917 / 1.08, on 1000 1.61 /
+    /// 1.51, on 2048 3.00 / 2.35; 10 000² on 1000 5.84 / 5.87.
     static bool corrected_product_pays(Index m, Index width, Index p) {
         return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(width);
     }
-    /// The same of a block of Q, whose products have halves of their own too.
+    /// Whether they pay for a block of Q, whose products also need halves of their own.
     static bool corrected_block_pays(Index rows, Index cols, Index width, Index p) {
         return std::min(rows, cols) >= 512 && width >= 512 && p >= 1000;
     }
-    /// Products of f32 with a tall m×k matrix and few columns p are made by the f64 tensor cores: sgemm rounds k and p up to its
-    /// tiles. 1 000 000 rows, ms by sgemm and by them:
+    /// Products of f32 with a tall m×k matrix and few columns p are made by the f64 tensor cores: sgemm rounds k and p
+    /// up to its tiles. 1 000 000 rows, ms by sgemm and by them:
     ///      k   AᵀB, p: 8            32            64            100           C − A B, p: 32  64             80             100
     ///     64   0.202 / 0.242   0.313 / 0.248   0.358 / 0.338   0.424 / 0.460   0.195 / 0.257   0.384 / 0.383   0.571 / 0.450   0.596 / 0.595
     ///    128   0.370 / 0.257   0.529 / 0.353   0.542 / 0.471   0.723 / 0.668   0.339 / 0.447   0.498 / 0.570   0.911 / 0.658   0.921 / 0.808
@@ -135,50 +138,53 @@ struct Tuning<Cuda> : CommonTuning {
     static bool few_columns_in_update(Index m, Index k, Index p) {
         return m >= 65536 && k >= 64 && k <= 256 && p > 64 && p <= 104;
     }
-    /// Rows of a part of a sum over rows: shorter ones cost more to write than to multiply, in longer ones the rounding errors of one dot
-    /// product show. Up to few_parts parts follow each other into C; more are made by one batched GEMM and added.
+    /// Rows of a part of a sum over rows: shorter ones cost more to write than to multiply, in longer ones the rounding
+    /// errors of one dot product show. Up to few_parts parts follow each other into C; more are made by one batched
+    /// GEMM and added.
     static constexpr Index least_part_rows = 256, most_part_rows = 4096, few_parts = 4;
     /// Rows of A R⁻¹ at a time, beyond tall_cols columns, where the solution is not kept.
     static constexpr Index solved_rows = Index(1) << 17;
-    /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C (panels/apply_blocks.cuh) than by GEMM.
+    /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C
+    /// (panels/apply_blocks.cuh) than by GEMM.
     static constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
     /// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
     static constexpr Index most_copied_bytes = Index(16) << 20;
-    /// A triangle of T or V is multiplied by blocks of so many rows where there are so many columns. f64, H200, 16 384², panels of 1024 columns,
-    /// ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
+    /// Rows of the blocks by which a triangle of T or V is multiplied, and the smallest number of columns for it. f64,
+    /// H200, 16 384², panels of 1024 columns, ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
     static constexpr Index triangle_block = 128, least_cols_by_blocks = 2048;
-    /// Whether an update by blocks of m×k reflectors makes CᵀV, not VᵀC, in runs of so many rows. 8192² in f64, panels of 512 columns, H200, ms:
-    /// 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096 rows, 22.2 in one. DGEMM of 1024 columns of V is faster by VᵀC.
+    /// Whether an update by blocks of m×k reflectors makes CᵀV, not VᵀC, and the rows of its runs. 8192² in f64, panels
+    /// of 512 columns, H200, ms: 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096 rows, 22.2 in one. DGEMM of 1024 columns of V
+    /// is faster by VᵀC.
     static constexpr Index adjoint_run = 8192;
     static constexpr bool adjoint_pays(Index m, Index k, Index element_bytes) {
         return element_bytes == sizeof(double) && k <= 512 && m <= 2 * adjoint_run;
     }
-    /// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100, 128×128 of
-    /// either type: 9 µs, and 19 by cuBLAS's trmm.
+    /// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100,
+    /// 128×128 of either type: 9 µs, and 19 by cuBLAS's trmm.
     static constexpr Index copied_width = 1024;
-    /// How a full T is made. The recurrence's GEMMs run beside the factorization of the next panel, which leaves most of the
-    /// device idle. Tall ones are rather joined: mk² flops less.
+    /// How a full T is made. The recurrence's GEMMs run while the next panel is factored, which leaves most of the
+    /// device idle. A T of a tall matrix is joined instead, with mk² fewer flops.
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
     /// Width of its blocks in products with it.
     static constexpr Index wy_block = 1024;
-    /// Columns of a T inside a leaf: those of a tile.
+    /// Columns of a T inside a leaf: the columns of a tile.
     static Index inner_block(Index n) { return std::min<Index>(n, 32); }
     static constexpr Index tree_width = 32;
-    /// Trees are one tile wide where nobody asks for a wider one: the triangles of a wider one grow with the cube of its width.
+    /// Default tree width: one tile. The triangles' cost grows with the cube of the width.
     static constexpr Index one_tree_cols = 32;
     static constexpr Index most_tree_cols = 256;
-    /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58 /
-    /// 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
+    /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58
+    /// / 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
     static Index leaf_rows(Index, Index) { return 128; }
-    /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 / 14.2;
-    /// factor_leaf on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
+    /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 /
+    /// 14.2; factor_leaf on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
     static Index domain_leaves(Index leaves) { return (leaves + 791) / 792; }
-    /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in. Beyond 64 columns
-    /// a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost 48 such latencies
-    /// by 10 and 35 by 4.
+    /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in. Beyond 64
+    /// columns a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost
+    /// 48 such latencies by 10 and 35 by 4.
     static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
-    /// Rows of 128 or 256 bytes. f64, H200, ms: A R⁻¹ of 3 000 000 × 106 takes 1.6 from a boundary and 3.6 from row 106 on, which is at 80 of 128
-    /// bytes; VᵀC 0.69 and 0.91.
+    /// Rows of 128 or 256 bytes. f64, H200, ms: A R⁻¹ of 3 000 000 × 106 takes 1.6 from a boundary and 3.6 from row 106
+    /// on, which is at 80 of 128 bytes; VᵀC 0.69 and 0.91.
     static constexpr Index boundary_rows = 32;
     static constexpr Index aligned_start(Index m, Index n) {
         return m * n >= 1 << 23 ? n / boundary_rows * boundary_rows : n;
@@ -188,8 +194,8 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index batched_leaf_rows(Index m, Index n, Index element_bytes) {
         return n > one_tree_cols && n <= 256 && m >= n && m * n <= (Index(1) << 34) / element_bytes ? 1024 : 0;
     }
-    /// Rows of the nodes of a level that m rows are left for: as many as one launch holds where that makes few nodes, which wait for the chain of
-    /// their columns; otherwise those of a leaf.
+    /// Rows of a tree node when m rows remain: all that one launch holds if that gives at most 32 nodes, whose time is
+    /// the chain of their columns; otherwise the rows of a leaf.
     static constexpr Index batched_node_rows(Index m, Index element_bytes, Index leaf_rows) {
         const Index most = most_rows_in_strips(element_bytes);
         return m <= most ? m : m <= most_tall_nodes * most ? most : leaf_rows;
@@ -197,18 +203,18 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index most_tall_nodes = 32;
     static constexpr bool wide_part_at_once(Index, Index) { return false; }
     static constexpr bool has_step_times = false;
-    /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There it is faster than
-    /// reflectors where one pass suffices for columns of independent random numbers (docs/algorithms.md, section 6), m >= n + n²/6 about. H200, Q and R,
-    /// ms, CholeskyQR2 and blocked Householder, of
+    /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There
+    /// it is faster than reflectors where one pass suffices for columns of independent random numbers
+    /// (docs/algorithms.md, section 6), m >= n + n²/6 about. H200, Q and R, ms, CholeskyQR2 and blocked Householder, of
     ///                    f64: 257 columns   500           1000          f32: 257      500           1000          1500
     ///   10 000 rows      1.02 / 0.81                                    1.07 / 0.44
     ///   20 000           0.62 / 1.02   2.34 / 1.81                      0.64 / 0.92   2.31 / 1.76
     ///   60 000           0.82 / 1.72   1.77 / 3.37   9.27 / 9.59        0.83 / 1.52   1.83 / 3.32   10.3 / 6.44
     ///   200 000          1.44 / 3.92   3.40 / 9.02   11.0 / 24.9        1.44 / 3.24   3.73 / 6.80   12.2 / 15.2   46.6 / 48.8 (400 000)
     ///   1 000 000        4.96 / 16.7   13.6 / 42.2   51.8 / 124         5.55 / 12.6   14.6 / 28.3   52.5 / 67.3
-    /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more columns faster in f32.
-    /// Rows of a matrix of n columns that a cluster holds in its registers and factors column by column (batch_rows.cu). 32 columns of f64 have
-    /// room for 8192; beyond 2048 batches of them are faster in strips.
+    /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more
+    /// columns faster in f32. Rows of a matrix of n columns that a cluster holds in its registers and factors column by
+    /// column (batch_rows.cu). 32 columns of f64 have room for 8192; beyond 2048 batches of them are faster in strips.
     static constexpr Index most_rows_in_cluster(Index n, Index element_bytes) {
         const bool f64 = element_bytes == 8;
         return n <= 4    ? 65536
@@ -217,16 +223,18 @@ struct Tuning<Cuda> : CommonTuning {
                : n <= 32 ? (f64 ? 2048 : 8192)
                          : 0;
     }
-    /// Whether that is faster than CholeskyQR2, too, which takes 43 to 54 µs for these. H200, µs. Q and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64:
-    /// 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In f64: 8000 × 24 52, 4000 × 32 59.
+    /// Whether that is faster than CholeskyQR2, too, which takes 43 to 54 µs for these. H200, µs. Q and R in f32: 16
+    /// 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In f64: 8000 × 24 52,
+    /// 4000 × 32 59.
     static constexpr bool one_cluster(Index m, Index n, Index element_bytes, QForm q) {
         const bool f64 = element_bytes == 8;
         const Index most_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
         return m <= most_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= most_cols);
     }
     static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
-    /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too ill-conditioned for the
-    /// certificate. So are small ones, which one launch factors. H200, the time of CholeskyQR2 over that of reflectors, R | Q and R, of
+    /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too
+    /// ill-conditioned for the certificate. So are small ones, which one launch factors. H200, time of CholeskyQR2 /
+    /// time of reflectors, R | Q and R, of
     ///                  4 columns    16           40           100          192          f64: 4       16           40           100          192
     ///   100 rows       1.27 1.09    1.21 1.05    0.87 0.82                              1.27 1.04    1.18 1.02    1.08 1.06
     ///   300            1.23 1.10    1.15 1.00    0.75 0.74    0.67 0.64    0.89 0.90    1.10 1.02    1.09 0.91    1.15 1.14    0.78 0.73    1.02 0.89
@@ -241,77 +249,83 @@ struct Tuning<Cuda> : CommonTuning {
         const Index rows_of_one_launch = !f64 ? 0 : n <= 16 ? 256 : 128;
         return 4 * m >= 5 * n && m > rows_of_one_launch;
     }
-    /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is completed for QᵀC.
+    /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
+    /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
     static constexpr Index stream_tree_cols = most_tree_cols;
-    /// Rows over columns from which on a matrix that CholeskyQR2 refused is sketched: any, if it has as many rows as columns.
+    /// From this ratio of rows to columns on, a matrix that CholeskyQR2 refused is sketched.
     static constexpr Index sketch_aspect = 1;
     /// A column of 4n sums in f64 is in shared memory.
     static constexpr Index most_sketch_cols = 7168;
-    /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does it without waiting.
+    /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does
+    /// it without waiting.
     static Index most_top_cols(Index m, Index element_bytes) { return one_panel(m, 256, element_bytes) ? 256 : 128; }
-    /// Gram-Schmidt: columns of a panel. Those of CholeskyQR2 are the widest without a power of two below that its kernels take
-    /// whole (192), those of modified Gram-Schmidt wide enough for products of matrices, of which there are (n/nb)²/2.
+    /// Gram-Schmidt: columns of a panel. Panels by CholeskyQR2 have the largest power of two that its kernels take
+    /// whole (at most 192). Panels of modified Gram-Schmidt are wide enough for products of matrices, whose number is
+    /// (n/nb)²/2.
     static Index gram_schmidt_width(Method method) { return method == Method::ModifiedGramSchmidt ? 256 : 128; }
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
     /// Columns that modified Gram-Schmidt takes one by one, with a launch each.
     static constexpr Index gram_schmidt_base = 32;
-    /// Rows of a panel that one launch holds in registers (batch_strips.cu), and columns of these panels where taller ones come before them. The
-    /// last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and 31 in panels of 1024.
+    /// Rows of a panel that one launch holds in registers (batch_strips.cu), and columns of these panels where taller
+    /// ones come before them. The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and
+    /// 31 in panels of 1024.
     static constexpr Index most_rows_in_strips(Index element_bytes) { return 65536 / element_bytes; }
     static constexpr Index last_panel_width = 512;
-    /// Rows from which on a panel is reconstructed: those that no strips hold.
+    /// From this number of rows on, a panel is reconstructed: strips do not hold it.
     static Index reconstruct_rows(Index width, Index element_bytes) {
         return width <= 32 ? 16384 : most_rows_in_strips(element_bytes) + 1;
     }
-    /// Multiprocessors of the device that strips of a panel of `width` columns take beside an update of so many columns. More clusters of 8 wait
-    /// for each other longer: there are as many as make the panel last as long as the update, half of the multiprocessors at most. f64, H200,
-    /// 8192², ms: half 23.4; of clusters × columns/width 31: 23.4, 42: 22.8, 53: 22.6, 62: 22.8.
-    /// Half in f32, 8192², panels of 1024 columns: a quarter 14.1, half 12.0.
+    /// Multiprocessors that the strips of a panel of `width` columns take while an update of `columns` columns runs.
+    /// More clusters of 8 wait longer for each other. So the panel gets the number that makes it last as long as the
+    /// update, at most half of the multiprocessors. f64, H200, 8192², ms: half 23.4; of clusters × columns/width 31:
+    /// 23.4, 42: 22.8, 53: 22.6, 62: 22.8. Half in f32, 8192², panels of 1024 columns: a quarter 14.1, half 12.0.
     static Index beside_an_update(Index multiprocessors, Index element_bytes, Index width, Index columns) {
         const Index clusters = (element_bytes == 8 ? 53 : 150) * width / columns;
         return std::min(multiprocessors / 2, 8 * std::max<Index>(3, clusters));
     }
-    /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale. V, tau and R, H200, the
-    /// time of CholeskyQR2 over that of reflectors, of
+    /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
+    /// V, tau and R, H200, time of CholeskyQR2 / time of reflectors, of
     ///                f32: 10 columns   28     64     128    192        f64: 10        28     64     128    192
     ///   3000 rows         1.00          0.84   1.07   1.12   2.46           1.11      0.84   0.95   1.06   2.62
     ///   6000              0.86          0.91   1.05   1.27   2.46           1.00      0.71   0.70   0.71   2.01
     ///   9000              0.75          0.62   0.77   0.85   1.65           0.74      0.32   0.69   0.75   1.39
     ///   30 000            0.55          0.68   0.70   0.76   1.20           0.54      0.65   0.73   0.78   1.29
     ///   150 000           0.63          0.74   0.78   0.81   0.90           0.61      0.68   0.77   0.77   0.97
-    /// Beyond 192 columns, f32, H200, ms: 200 000×256 1.38 / 1.30, 400 000×256 1.82 / 2.00, 600 000×256 2.23 / 2.95; 200 000×224 1.21 / 0.98,
-    /// 500 000×224 1.84 / 1.83; 200 000×200 1.26 / 0.91, 500 000×200 1.81 / 1.69.
+    /// Beyond 192 columns, f32, H200, ms: 200 000×256 1.38 / 1.30, 400 000×256 1.82 / 2.00, 600 000×256 2.23 / 2.95;
+    /// 200 000×224 1.21 / 0.98, 500 000×224 1.84 / 1.83; 200 000×200 1.26 / 0.91, 500 000×200 1.81 / 1.69.
     static bool one_panel(Index m, Index n, Index element_bytes) {
         if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m * (n - 190) >= 20000000;
         if (n > 128) return m >= 131072;
         return m > (element_bytes == 8 && n >= 24 ? 4096 : 8192);
     }
-    /// R's SVD on the host up to so many columns, on the device beyond. H100 with 16 cores of its host, f32 / f64 ms, copies
-    /// included:
+    /// R's SVD is computed on the host up to this number of columns, on the device beyond. H100 with 16 cores of its
+    /// host, f32 / f64 ms, copies included:
     ///   columns                    32            64           100           192           512          1000
     ///   host gesdd          0.20 / 0.23   0.68 / 0.53   1.05 / 1.53   4.91 / 7.28   49.4 / 97.2    261 / 592
     ///     values alone      0.09 / 0.10   0.32 / 0.24   0.49 / 0.67   2.12 / 3.19   24.4 / 45.9    161 / 348
     ///   cuSOLVER gesvdp     0.67 / 0.80   2.08 / 2.12   3.18 / 3.51   3.68 / 3.87   11.5 / 11.8   27.7 / 31.3
     ///     gesvdj            0.47 / 0.64   0.88 / 1.33   2.04 / 3.03   3.93 / 6.26   16.4 / 25.9   48.5 / 79.6
     ///     gesvd             1.48 / 1.81   3.20 / 3.66   7.43 / 9.02   18.3 / 19.9   65.4 / 75.4    159 / 168
-    /// gesvdp in f64 with its certificate takes 3.6 ms for 160 columns, 4.3 for 192 and 5.7 for 256; gesdd for 160 columns
-    /// 2.4 / 3.6, and its values alone for 192 in another run 1.7 / 2.6.
+    /// gesvdp in f64 with its certificate takes 3.6 ms for 160 columns, 4.3 for 192 and 5.7 for 256; gesdd for 160
+    /// columns 2.4 / 3.6, and its values alone for 192 in another run 1.7 / 2.6.
     static constexpr Index host_svd_cols(Index element_bytes, bool vectors) {
         return !vectors ? 256 : element_bytes == 4 ? 184 : 152;
     }
-    /// The same where gesvdp is not certified and the choice is between gesdd on the host and gesvd.
+    /// The number of columns if gesvdp is not certified, and the choice is between gesdd on the host and gesvd.
     static constexpr Index host_svd_cols_uncertified = 512;
-    /// Parts in which a slab of a matrix out of core comes and goes, both directions of the bus at once.
+    /// Parts of a slab of a matrix out of core on its way in and out, so that both directions of the bus are used at
+    /// once.
     static constexpr Index slab_parts = 8;
-    /// Pinned buffers between pageable memory and one direction of the bus, and bytes of each: enough of them keep the host's cores and
-    /// the bus busy at once, and all stay pinned. The host's cores fill them in pieces of so many elements.
+    /// Pinned buffers between pageable memory and one direction of the bus, and bytes of each: enough of them keep the
+    /// host's cores and the bus busy at once, and all stay pinned. The host's cores fill them in pieces of
+    /// `staging_piece` elements.
     static constexpr int staging_buffers = 8;
     static constexpr Index staging_bytes = Index(32) << 20, staging_piece = Index(1) << 14;
-    /// Bytes of rows that a caller's function reads or writes at a time, beside the transfer of those before.
+    /// Bytes of rows that a caller's function reads or writes at a time, while the rows before them are transferred.
     static constexpr Index passed_bytes = Index(16) << 20;
-    /// Bytes that libraries take of a cap on the device's memory: cuBLAS 32 MiB a handle, two of them, cuSOLVER, and kernels as they
-    /// are loaded.
+    /// Bytes that libraries take of a cap on the device's memory: cuBLAS 32 MiB a handle, two of them, cuSOLVER, and
+    /// kernels as they are loaded.
     static constexpr double library_bytes = 384.0 * (1 << 20);
 };
 

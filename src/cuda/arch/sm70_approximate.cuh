@@ -1,6 +1,7 @@
 #pragma once
 
-// 1/x and 1/√x from the hardware's approximations, for numbers whose squares are far from the ends of the range: no branch for others.
+// 1/x and 1/√x from the hardware's approximations, for numbers whose squares are far from the ends of the range: no
+// branch for others.
 
 namespace quoin::cuda {
 

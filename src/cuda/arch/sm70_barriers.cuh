@@ -1,6 +1,6 @@
 #pragma once
 
-// Barriers of some of a block's warps, and counters by which blocks tell each other what is done.
+// Barriers of some of a block's warps, and counters that publish a block's progress to the others.
 
 namespace quoin::cuda {
 

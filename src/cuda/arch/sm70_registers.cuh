@@ -4,8 +4,8 @@
 
 namespace quoin::cuda {
 
-/// Returns x, which the compiler keeps. Where registers are few it would ask the hardware for a thread's number again, which takes longer
-/// than the products around it.
+/// Returns x, which the compiler keeps. Where registers are few it would ask the hardware for a thread's number again,
+/// which takes longer than the products around it.
 __device__ __forceinline__ int kept(int x) {
     asm("mov.b32 %0, %0;" : "+r"(x));
     return x;

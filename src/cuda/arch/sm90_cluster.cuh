@@ -1,15 +1,16 @@
 #pragma once
 
-// Numbers sent into the shared memory of another block of the cluster, and a wait for all that were announced: one way
-// through the cluster's network, where a barrier of the cluster behind plain stores takes two and a fence.
+// Numbers sent into the shared memory of another block of the cluster, and a wait until all that were announced have
+// come. That is one way through the cluster's network. Plain stores and a barrier of the cluster would be two ways and
+// a fence.
 //
-// A mailbox is a barrier in shared memory that counts bytes. It counts what `send` brings, and lets `receive` pass when as many are there
-// as `expect` says, which may come first or last; then the next round begins. No block may send into round i + 1 of a
-// mailbox before the receiver has read what round i brought: two mailboxes in turn are enough where every block needs every
-// other block's numbers of a round before it can send into the next: all warps send, and each when it has read the round before.
+// A mailbox is a barrier in shared memory that counts the bytes of `send`. `receive` passes when their number is the
+// one that `expect` gave, before or after them. Then the next round begins. No block may send into round i + 1 of a
+// mailbox before the receiver has read round i. Two mailboxes used alternately suffice if no block sends round i + 1
+// before it has received round i from all.
 //
-// The wait acquires for the block. For the cluster it would be the same instruction and an invalidation of L1 behind it
-// (CCTL.IVALL), where nothing lies that is sent: shared memory alone, and no pointer to anything else.
+// The wait acquires at block scope. Cluster scope would also invalidate L1 (CCTL.IVALL), which is unnecessary, because
+// only shared memory is exchanged.
 
 #include <cstdint>
 
@@ -47,13 +48,14 @@ __device__ __forceinline__ void wait_for_cluster() {
 
 class Mailbox {
 public:
-    /// Rounds of so many calls of `expect` or `arrive`. By one thread, before a barrier of the cluster.
+    /// Opens the mailbox for rounds of `arrivals` calls of `expect` or `arrive`. By one thread, before a barrier of the
+    /// cluster.
     __device__ void open(std::uint32_t arrivals = 1) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&state_)), "r"(arrivals)
                      : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    /// So many bytes make the round. By one thread.
+    /// Announces the `bytes` of a round. By one thread.
     __device__ void expect(std::uint32_t bytes) {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)), "r"(bytes)
                      : "memory");
@@ -61,14 +63,16 @@ public:
     __device__ void arrive() {
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
     }
-    /// place := so many bytes at `from` in global memory, which count here; both at multiples of 16 bytes. By one thread.
+    /// place := `bytes` at `from` in global memory, which count here. Both addresses are multiples of 16 bytes. By one
+    /// thread.
     __device__ void copy(void* place, const void* from, std::uint32_t bytes) {
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                          shared_address(place)),
                      "l"(from), "r"(bytes), "r"(shared_address(&state_))
                      : "memory");
     }
-    /// In block `peer` of the cluster: the 16 bytes at place := value, where place and mailbox are this block's names for them.
+    /// In block `peer` of the cluster: the 16 bytes at place := value, where place and mailbox are this block's names
+    /// for them.
     template <class T>
     __device__ void send(int peer, T* place, const Vector<T>& value) {
         const std::uint32_t remote_place = address_in(peer, place), remote_state = address_in(peer, &state_);
@@ -87,7 +91,7 @@ public:
                 : "memory");
         }
     }
-    /// The same of one number.
+    /// Sends one number.
     template <class T>
     __device__ void send(int peer, T* place, T value) {
         const std::uint32_t remote_place = address_in(peer, place), remote_state = address_in(peer, &state_);

@@ -1,8 +1,10 @@
 #pragma once
 
-// The tensor cores' f64 product, and how a warp holds 16×8 and 8×8 tiles for it. Lane l = 4g + t, 0 <= g < 8, 0 <= t < 4.
+// The tensor cores' f64 product, and how a warp holds 16×8 and 8×8 tiles for it. Lane l = 4g + t, 0 <= g < 8, 0 <= t <
+// 4.
 //
-// m16n8k8 runs at 64 TFLOP/s on an H100 (12 warps a multiprocessor), m8n8k4 at 31, m16n8k16 at 65 with twice the registers.
+// m16n8k8 runs at 64 TFLOP/s on an H100 (12 warps a multiprocessor), m8n8k4 at 31, m16n8k16 at 65 with twice the
+// registers.
 //
 //   D (16×8) lane holds D(g, 2t), D(g, 2t+1), D(g+8, 2t), D(g+8, 2t+1)
 //   A (16×8) lane holds A(g, κ), A(g+8, κ), A(g, κ'), A(g+8, κ')
@@ -38,14 +40,15 @@ __device__ __forceinline__ Tile16x8 operator-(const Tile16x8& D) { return {{-D.v
 /// The D of one product as the A of another, (κ, κ') = (2t, 2t+1).
 __device__ __forceinline__ Tile16x8 as_left_operand(const Tile16x8& D) { return {{D.v[0], D.v[2], D.v[1], D.v[3]}}; }
 
-/// Panels of 8 rows in shared memory, column after column: the unit of 16 bytes with rows 2q and 2q + 1 of column x. Units are
-/// permuted so that a thread may read its column, and a warp fragments with (κ, κ') = (2t, 2t+1), without bank conflicts.
+/// Panels of 8 rows in shared memory, column after column: the unit of 16 bytes with rows 2q and 2q + 1 of column x.
+/// Units are permuted so that a thread may read its column, and a warp fragments with (κ, κ') = (2t, 2t+1), without
+/// bank conflicts.
 __device__ __forceinline__ double2* unit_of(double* panel, int x, int q) {
     return reinterpret_cast<double2*>(panel) + x * 4 + (q ^ (x / 2 % 4));
 }
 
-/// Units of height×8 that cover the upper triangle of a matrix of `col_tiles` tile columns, strip after strip of `height`
-/// rows, each from its diagonal.
+/// Units of height×8 that cover the upper triangle of a matrix of `col_tiles` tile columns, strip after strip of
+/// `height` rows, each from its diagonal.
 __host__ __device__ constexpr int unit_count(int col_tiles, int height) {
     int units = 0;
     for (int c = col_tiles; c > 0; c -= height / 8) units += c;

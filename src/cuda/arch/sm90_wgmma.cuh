@@ -1,7 +1,7 @@
 #pragma once
 
-// Products of f16 by four warps at once, wgmma: the left operand in their registers, 16 rows a warp, the right one in shared memory as an
-// image: a row for each of its columns, with 64 of its rows, 128 bytes.
+// Products of f16 by four warps at once, wgmma: the left operand in their registers, 16 rows a warp, the right one in
+// shared memory as an image: a row for each of its columns, with 64 of its rows, 128 bytes.
 
 #include <cuda_fp16.h>
 
@@ -16,7 +16,7 @@ __device__ __forceinline__ int place_of_group(int row, int group) {
     return row * image_cols + ((group ^ (row & 7)) << 3);
 }
 
-/// `group` of row `row` of an image: hi, and lo `apart` behind it.
+/// Stores group `group` of row `row` of an image: hi, and lo `apart` entries further on.
 __device__ __forceinline__ void store_group(__half* image, int apart, int row, int group, const unsigned (&hi)[4],
                                             const unsigned (&lo)[4]) {
     __half* const to = image + place_of_group(row, group);
@@ -24,7 +24,7 @@ __device__ __forceinline__ void store_group(__half* image, int apart, int row, i
     *reinterpret_cast<uint4*>(to + apart) = {lo[0], lo[1], lo[2], lo[3]};
 }
 
-/// A block's shared memory, at a multiple of tile_alignment, and the bytes that a launch asks for.
+/// Returns a block's shared memory from the first multiple of tile_alignment on. A launch needs aligned_shared_bytes.
 template <class S>
 __device__ __forceinline__ S& aligned_shared() {
     extern __shared__ char memory[];
@@ -34,7 +34,7 @@ __device__ __forceinline__ S& aligned_shared() {
 template <class S>
 inline constexpr std::size_t aligned_shared_bytes = sizeof(S) + tile_alignment;
 
-/// What the matrix unit reads: rows of 128 bytes, 8 of them 1024 bytes apart.
+/// Describes an operand in shared memory to the matrix unit: rows of 128 bytes, groups of 8 rows 1024 bytes apart.
 __device__ __forceinline__ std::uint64_t descriptor(const __half* at) {
     return std::uint64_t(shared_address(at) >> 4 & 0x3fff) | std::uint64_t(1) << 16 | std::uint64_t(64) << 32 |
            std::uint64_t(1) << 62;
@@ -54,8 +54,8 @@ __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.syn
 __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
-/// x is known from here on: the compiler takes operands for unread, and results for known, before the products are done. To be said of
-/// operands before `begin_products`, and of results behind `wait_for_products`.
+/// Tells the compiler that x changes here. It does not know that products read their operands and write their results
+/// later. Call it for operands before `begin_products`, and for results after `wait_for_products`.
 __device__ __forceinline__ void settle(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 __device__ __forceinline__ void settle(unsigned& x) { asm volatile("" : "+r"(x)::"memory"); }
 

@@ -27,8 +27,8 @@ __device__ __forceinline__ double factor_block_lu(double (&a)[2]) {
     return pivot_of_lane;
 }
 
-/// The same of A − S, s_i = −sgn of the pivot, and on (A − S)⁻¹ in place of A (Gauss and Jordan): L strictly lower, with
-/// zeros elsewhere, and U on and above the diagonal of L⁻¹. Returns s_i in lane i.
+/// Factors A − S = L U, s_i = −sgn of the pivot, and puts (A − S)⁻¹ in place of A (Gauss and Jordan). L is strictly
+/// lower, with zeros elsewhere. U is on and above the diagonal of L⁻¹. Returns s_i in lane i.
 __device__ __forceinline__ double invert_signed_block(double (&a)[2], double (*L)[8], double (*inverse_and_upper)[8]) {
     const int lane = threadIdx.x % 32, r = lane / 8, j = lane % 8;
     double sign = 0;

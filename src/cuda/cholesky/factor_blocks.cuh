@@ -4,12 +4,13 @@
 //
 //   X_i = A_i R_ii⁻¹,   X_i += (A_i − X_i R_ii) R_ii⁻¹,   A_j := A_j − X_i R_ij  for j > i
 //
-// A row of blocks is R_ii⁻¹, R_ii, R_i,i+1, …, one row after the other, each block 8×8, column-major, contiguous: lane l of a
-// warp finds its two numbers of the right operand, (κ, κ') = (2t, 2t+1), at 2l. Beyond n, R is continued by the identity.
+// A row of blocks is R_ii⁻¹, R_ii, R_i,i+1, …, one row after the other, each block 8×8, column-major, contiguous: lane
+// l of a warp finds its two numbers of the right operand, (κ, κ') = (2t, 2t+1), at 2l. Beyond n, R is continued by the
+// identity.
 //
-// Error: an explicit inverse leaves |A_i − X_i R_ii| <= c u |A_i||R_ii⁻¹||R_ii|; the step of refinement multiplies that by
-// c u |R_ii⁻¹||R_ii| and adds c u |X_i||R_ii|, all that substitution leaves (Higham 2002, 12.2). So |A − X R| <= c u |X||R|
-// row by row, in f64 whatever T is, while u κ(R_ii)² is O(1) for the 8×8 diagonal blocks.
+// Error: an explicit inverse leaves |A_i − X_i R_ii| <= c u |A_i||R_ii⁻¹||R_ii|; the step of refinement multiplies that
+// by c u |R_ii⁻¹||R_ii| and adds c u |X_i||R_ii|, all that substitution leaves (Higham 2002, 12.2). So |A − X R| <= c u
+// |X||R| row by row, in f64 whatever T is, while u κ(R_ii)² is O(1) for the 8×8 diagonal blocks.
 //
 // A warp takes 16 rows of A as tiles (row_tiles.cuh): in X := A R⁻¹ the order of rows is free.
 
@@ -41,7 +42,7 @@ __device__ __forceinline__ void load_factor(double* blocks, int n, const double*
                 r[q][e] = row == col ? 1.0 : 0.0;
                 if (row <= col && col < n) r[q][e] = R[row + col * ldr];
             }
-            // behind the inverses of the rows up to i
+            // after the inverses of the rows up to i
             place[q] = first + q * warps + i + 1;
             j += warps;
         }
@@ -76,7 +77,8 @@ __device__ __forceinline__ void load_factor(double* blocks, int n, const double*
     __syncthreads();
 }
 
-/// X := X R⁻¹ for the warp's 16 rows. `begin(j)` comes before X_j is first read, `end(i)` when X_i is solved and X[i] no longer read.
+/// X := X R⁻¹ for the warp's 16 rows. `begin(j)` comes before X_j is first read, `end(i)` when X_i is solved and X[i]
+/// no longer read.
 template <int col_tiles, class Begin, class End>
 __device__ __forceinline__ void solve_rows(Tile16x8 (&X)[col_tiles], const double* blocks, Begin begin, End end) {
     const double2* block = reinterpret_cast<const double2*>(blocks) + threadIdx.x % 32;

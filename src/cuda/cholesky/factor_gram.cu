@@ -1,10 +1,10 @@
-// Cholesky's factorization of a Gram matrix, if it meets what is demanded: up to 192 columns by cholesky/factor_gram.cuh, beyond by
-// cuSOLVER's potrf between
+// Cholesky's factorization of a Gram matrix that meets its demands: up to 192 columns by cholesky/factor_gram.cuh,
+// beyond by cuSOLVER's potrf between
 //
 //   inspect_upper   one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its threads' sums in a fixed
 //                   tree. n²/2 reads; bound by latency up to n ~ 500.
 //   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
-//   decide          one warp; what inspect_upper and find_pivot found, against the demands.
+//   decide          one warp; compares the results of inspect_upper and find_pivot with the demands.
 
 #include "cuda/cholesky/factor_gram.cuh"
 #include "cuda/elements/elementwise.cuh"
@@ -31,7 +31,7 @@ __device__ double block_sum(double value, double* x) {
     return x[0];
 }
 
-/// What a Gram matrix says before it is factored.
+/// Sums over a Gram matrix before it is factored.
 struct Inspection {
     Index unusable = -1, failed = -1;
     double departure = 0, trace = 0;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(block_threads)
     if (threadIdx.x == 0) found->failed = first < n ? first : -1;
 }
 
-/// The certificate on what was found; squares: of the columns of (RD)⁻¹, where κ is asked for.
+/// Writes the certificate. `squares`: the squared norms of the columns of (RD)⁻¹, if κ is demanded.
 __global__ void __launch_bounds__(32)
     decide(const Inspection* found, GramDemands demands, int n, const double* squares, Certificate* certificate) {
     // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n ‖(RD)⁻¹‖_F²
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(32)
         certificate->refuse(demands.step, Certificate::Condition, -1);
 }
 
-/// Of any width, by cuSOLVER and cuBLAS.
+/// Factors a Gram matrix of any width by cuSOLVER and cuBLAS.
 void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high,
                       const GramDemands& demands, MatrixView<double, Cuda> R, Certificate* certificate) {
     const Index n = G.cols;
@@ -134,7 +134,7 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     check_launch("decide");
 }
 
-/// Of any width, all demands but that of an eigenvalue.
+/// Factors a Gram matrix of any width under all demands but the one on an eigenvalue.
 void factor(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high, const GramDemands& demands,
             MatrixView<double, Cuda> R, Certificate* certificate) {
     if (G.cols > factor_max_cols) return factor_gram_wide(ctx, G, low, high, demands, R, certificate);
@@ -142,7 +142,7 @@ void factor(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double h
                                        certificate, ctx.stream()));
 }
 
-/// A certificate is refused where that of G − λ diag(G) is.
+/// Refuses a certificate if the one of G − λ diag(G) is refused.
 __global__ void demand_eigenvalue(const Certificate* shifted, int step, Certificate* certificate) {
     if (shifted->refused() && !certificate->refused())
         certificate->refuse(step, Certificate::Eigenvalue, shifted->column);

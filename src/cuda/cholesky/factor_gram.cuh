@@ -1,9 +1,9 @@
 #pragma once
 
-// G = RᵀR for an n×n Gram matrix, n <= 192, what its step demands of it, and ‖(RD)⁻¹‖_F, by one block.
+// G = RᵀR for an n×n Gram matrix, n <= 192, the demands of its step, and ‖(RD)⁻¹‖_F, by one block.
 //
-// G is eliminated by rows of 8, R⁻ᵀ built in the places that become free. Step k turns the cross of row block k and column
-// block k into a panel P (8×n) and subtracts a product of rank 8 from what lies right of it:
+// G is eliminated by rows of 8, R⁻ᵀ built in the places that become free. Step k turns the cross of row block k and
+// column block k into a panel P (8×n) and subtracts a product of rank 8 from the entries on its right:
 //
 //            k                  P(:, x) := R_kk⁻ᵀ · G_kx (x right of k), · I (x = k), · (R⁻¹)_xkᵀ (x left of k)
 //      ┌───┬───┬───────┐
@@ -12,30 +12,31 @@
 //      │   │   │   G   │
 //      └───┴───┴───────┘        G's Schur complement below k; above, the part of R⁻¹ that is known.
 //
-// The triangle, negated, is held in registers, as 16×8 tiles (sm90_dmma.cuh) of 15 warps, up to 11 a warp, every cross spread
-// over all of them. A 16th warp factors the diagonal blocks while the others finish the update of the step before: they
-// update the next cross first. One thread a column solves for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not built.
+// The triangle, negated, is held in registers, as 16×8 tiles (sm90_dmma.cuh) of 15 warps, up to 11 a warp, every cross
+// spread over all of them. A 16th warp factors the diagonal blocks while the others finish the update of the step
+// before: they update the next cross first. One thread a column solves for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not
+// built.
 //
 //   tile warps      cross k ─┬─ update the rest ─┬─ solve ─ P ─ update cross k + 1 ─┬─ …
 //   diagonal warp            └─── factor R_kk ───┘                                  └─ …
 //
 // What orders the shared memory, by the barriers `cross_ready`, `block_factored` and `panel_solved` of a step k:
 //
-//   panel             cross k + 1 is written behind panel_solved, to which every tile warp comes when it has read cross k, and the
-//                     diagonal warp read that before block_factored; it is read behind the next cross_ready
-//   U, reciprocal,    written between cross_ready and block_factored; the tile warps, which read them behind that, are done with
-//   failed            them when they come to the next cross_ready
-//   solved            of k lies where that of k − 2 did, and is written behind panel_solved of k − 1, to which a warp comes when
-//                     it is done with that of k − 2; it is read behind panel_solved of k
+//   panel             Cross k + 1 is written after panel_solved, at which a tile warp arrives once it has read cross k. The
+//                     diagonal warp has read it before block_factored. It is read after the next cross_ready.
+//   U, reciprocal,    Written between cross_ready and block_factored. The tile warps read them after block_factored, and have
+//   failed            done so when they arrive at the next cross_ready.
+//   solved            Step k uses the memory of step k − 2. It is written after panel_solved of step k − 1, at which a warp
+//                     arrives once it has read step k − 2, and is read after panel_solved of step k.
 //
 // compute-sanitizer's racecheck does not follow barriers that a part of the block meets at, and reports these pairs.
 //
-// Shared: 3 panels of 12 KB (a cross, and P of this step and the last), 16-byte units permuted so that a thread may read
-// its column and a warp its fragments without bank conflicts. Registers: 8 a tile and about 40.
-// n³/3 flops for R and as many for R⁻¹; n² numbers read, n² written. Bound by latency: n reciprocals one after the other,
-// and four barriers for every 8. None of them where G = I + E with ‖E‖_F² <= u, as it is for all but ill-conditioned A
-// in the second step of CholeskyQR2: the upper triangular F with F + Fᵀ = E gives R = I + F, and
-// ‖RᵀR − G‖_F = ‖FᵀF‖_F <= ‖E‖_F²/2 is less than what Cholesky's own rounding leaves.
+// Shared: 3 panels of 12 KB (a cross, and P of this step and the last), 16-byte units permuted so that a thread may
+// read its column and a warp its fragments without bank conflicts. Registers: 8 a tile and about 40. n³/3 flops for R
+// and as many for R⁻¹; n² numbers read, n² written. Bound by latency: n reciprocals one after the other, and four
+// barriers for every 8. None of them where G = I + E with ‖E‖_F² <= u, as it is for all but ill-conditioned A in the
+// second step of CholeskyQR2: the upper triangular F with F + Fᵀ = E gives R = I + F, and ‖RᵀR − G‖_F = ‖FᵀF‖_F <=
+// ‖E‖_F²/2 is less than what Cholesky's own rounding leaves.
 
 #include "cuda/arch/sm70_barriers.cuh"
 #include "cuda/arch/sm90_dmma.cuh"
@@ -51,7 +52,7 @@ constexpr int factor_threads = tile_threads + 32;
 /// ‖I − G‖_F² up to which R is I and half of the rest: u.
 constexpr double near_identity = 1.1102230246251565e-16;
 
-/// What ‖I − G‖ <= δ says of κ_F <= n κ₂, where δ is demanded; otherwise −1.
+/// Returns the bound on κ_F <= n κ₂ that ‖I − G‖ <= δ gives if δ is demanded; otherwise −1.
 __host__ __device__ inline double condition_by_departure(const GramDemands& demands, int n, double departure) {
     return demands.most_departure < 1 ? n * std::sqrt((1 + departure) / (1 - departure)) : -1.0;
 }
@@ -68,8 +69,8 @@ struct FactorShared {
 
 /// Named barriers of the block.
 constexpr int cross_ready = 1, block_factored = 2, panel_solved = 3;
-/// Tile (strip, col), 16 rows by 8 columns of the upper triangle, belongs to warp (col + 2·strip) mod `tile_warps`: every
-/// cross is spread over all warps. The most that one of them has:
+/// Tile (strip, col), 16 rows by 8 columns of the upper triangle, belongs to warp (col + 2·strip) mod `tile_warps`:
+/// every cross is spread over all warps. The most that one of them has:
 __host__ __device__ constexpr int tiles_of_warp(int col_tiles) {
     int most = 0;
     for (int warp = 0; warp < tile_warps; ++warp) {
@@ -88,7 +89,7 @@ struct Tiles {
     Tile16x8 D[units];
     const int4* places;  ///< of this warp, 32·strip + col, eight in 16 bytes
 
-    /// Writes the list down; a place that is never in use comes behind.
+    /// Writes the list, followed by a place that is never in use.
     __device__ Tiles(int col_tiles, int warp, short* list) : places(reinterpret_cast<const int4*>(list)) {
         int u = 0;
         for (int s = 0; 2 * s < col_tiles; ++s) {
@@ -110,7 +111,7 @@ struct Tiles {
             f(D[u], place >> 5 & 63, place & 31);
         }
     }
-    /// Those for which f(strip, col) holds.
+    /// Returns a mask of the tiles with a true f(strip, col).
     template <class F>
     __device__ __forceinline__ unsigned select(F f) {
         unsigned mask = 0;
@@ -122,8 +123,8 @@ struct Tiles {
     }
 };
 
-/// The pieces of cross k in a tile that has some, and holds −D, into the panel: the row block as it is, with D := 0 then,
-/// the column block above it transposed.
+/// The pieces of cross k in a tile that has some, and holds −D, into the panel: the row block as it is, with D := 0
+/// then, the column block above it transposed.
 __device__ __forceinline__ void publish(double* panel, Tile16x8& D, int strip, int col, int k) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     // column 8·block + g, rows 2t and the next; columns 8·col + 2t and the next, row g
@@ -143,9 +144,9 @@ __device__ __forceinline__ void publish(double* panel, Tile16x8& D, int strip, i
     }
 }
 
-/// R_kk of the 8×8 block at the panel's columns 8k …, from its L U = (D R_kk)ᵀ R_kk: the roots come at once behind the
-/// reciprocals, and L is R_kk with unit diagonal, transposed. Returns −1, or the first column without a positive, finite
-/// pivot. R (at its block) is stored where it lies inside n.
+/// Computes R_kk of the 8×8 block at the panel's columns 8k … from its L U = (D R_kk)ᵀ R_kk. The roots follow from the
+/// reciprocals, and L is R_kk with unit diagonal, transposed. Returns −1, or the first column without a positive,
+/// finite pivot. R (at its block) is stored where it lies inside n.
 __device__ __forceinline__ int factor_block(FactorShared& shared, int k, int n, double* R, Index ldr) {
     const int lane = threadIdx.x % 32, r = lane / 8, j = lane % 8;
     double a[2];
@@ -353,8 +354,8 @@ __global__ void __launch_bounds__(factor_threads, 1)
     if (!(condition < demands.most_condition)) refuse(Certificate::Condition, -1);
 }
 
-/// R (n×n, zeros below; may be G) and the certificate; nothing where that is refused. low < diag(G) < high is demanded first.
-/// 0 < n <= 192. Does not wait.
+/// R (n×n, zeros below; may be G) and the certificate; nothing where that is refused. low < diag(G) < high is demanded
+/// first. 0 < n <= 192. Does not wait.
 inline cudaError_t factor_gram(int n, const double* G, Index ldg, double low, double high, const GramDemands& demands,
                                double* R, Index ldr, Certificate* certificate, cudaStream_t stream) {
     const auto launch = [&]<int units>() {

@@ -2,8 +2,8 @@
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and partial Gram matrices of X in one pass, for m×n A with n <= 64.
 //
-// A warp owns 128 bytes of every column at a time (16 rows in f64, 32 in f32). They come into a slot of its own in shared
-// memory (cp.async), one on its way while the other is worked on. The warp solves 16 rows at a time as tiles in
+// A warp owns 128 bytes of every column at a time (16 rows in f64, 32 in f32). They come into a slot of its own in
+// shared memory (cp.async), one on its way while the other is worked on. The warp solves 16 rows at a time as tiles in
 // registers (factor_blocks.cuh), puts X, rounded to T, back into the slot, stores it from there, and accumulates XᵀX of
 // the slot in registers; no warp waits for another. At the end the block's warps add their sums, in order, into one
 // part (gram_parts.cuh, units 16×8). Sums are f64 whatever T is; X is rounded once, after the last factor.
@@ -11,8 +11,8 @@
 // Shared: 256 · k(k+3) bytes a factor, k = ⌈n/8⌉, and 8k columns of 128 bytes + 4 elements a slot (the four keep the
 // fragments' lanes in different banks). Registers: 8k for X and about 2k(k+2) for the sums.
 // Any ld and alignment; 16-byte accesses where A, X and their ld allow, else one element each. mn² flops a factor and
-// mn² for the Gram matrix; m·n elements read and, where X is stored, written once. Bound by memory; beyond n ≈ 50 by the
-// tensor cores' f64 rate.
+// mn² for the Gram matrix; m·n elements read and, where X is stored, written once. Bound by memory; beyond n ≈ 50 by
+// the tensor cores' f64 rate.
 
 #include <algorithm>
 

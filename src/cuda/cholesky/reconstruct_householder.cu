@@ -1,4 +1,5 @@
-// Reflectors from an orthonormal basis: up to 128 columns by cholesky/reconstruct_top.cuh, beyond in steps, of which these are here.
+// Reflectors from an orthonormal basis: up to 128 columns by cholesky/reconstruct_top.cuh, beyond in steps. These steps
+// are here.
 //
 //   lu_diagonal     one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two barriers
 //                   a column): bound by latency, about 3 µs.
@@ -41,8 +42,8 @@ __global__ void __launch_bounds__(lu_width* lu_width) lu_diagonal(int k, T* Q, I
     if (inside) Q[i + j * ldq] = A[j][i];
 }
 
-/// With the diagonal block LU at the top left of Q (whole, 32×32): L₂₁ := Q₂₁ U⁻¹ and U₁₂ := L⁻¹ Q₁₂ for `rest` rows and
-/// columns.
+/// With the diagonal block LU at the top left of Q (whole, 32×32): L₂₁ := Q₂₁ U⁻¹ and U₁₂ := L⁻¹ Q₁₂ for `rest` rows
+/// and columns.
 template <class T>
 __global__ void __launch_bounds__(border_threads) lu_border(Index rest, T* Q, Index ldq) {
     __shared__ T A[lu_width][lu_width + 1];

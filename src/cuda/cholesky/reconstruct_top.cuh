@@ -4,24 +4,24 @@
 //
 //     Q = A Y⁻¹,  Q − S = L U,  T = −U S L⁻ᵀ,  V := L,  R := S R above it
 //
-// Warp w holds the rows 16w … of Q as 16×8 tiles (sm90_dmma.cuh). Step k is one of Gauss and Jordan in place, by blocks of 8 and
-// without pivoting, so that (Q − S)⁻¹ is there at the end, and on the way block row k of U and of L⁻¹ and block column k
-// of L were:
+// Warp w holds the rows 16w … of Q as 16×8 tiles (sm90_dmma.cuh). Step k is one of Gauss and Jordan in place, by blocks
+// of 8 and without pivoting, so that (Q − S)⁻¹ is there at the end, and on the way block row k of U and of L⁻¹ and
+// block column k of L were:
 //
 //           k
 //      ┌────┬───────┐    Q_kk − S_k = L_kk U_kk, s_k = −sgn of the pivot;  W = (Q_kk − S_k)⁻¹ by one warp (block_lu.cuh)
 //      │    │       │    P = Q(k, :), but P(:, k) = I;  N = −Q(:, k) W, but N(k, :) = W
 //    k ├────┼───────┤    Q(k, :) = Q(:, k) := 0,  Q += N P
 //      │    │       │    L(:, k) = −N L_kk below the diagonal;  P := L_kk⁻¹ P, which is L⁻¹(k, :) before the diagonal
-//      └────┴───────┘    and U(k, :) behind it
+//      └────┴───────┘    and U(k, :) from there on
 //
-// A warp's rows of N stay in its registers; P lies in shared memory, and W. The warp that holds block row k + 1 updates,
-// publishes P and inverts; the others meanwhile update, and half of them turn the last P into L⁻¹ and U. Beyond n Q is 0,
-// and so Q − S the identity.
+// A warp's rows of N stay in its registers; P lies in shared memory, and W. The warp that holds block row k + 1
+// updates, publishes P and inverts; the others meanwhile update, and half of them turn the last P into L⁻¹ and U.
+// Beyond n Q is 0, and so Q − S the identity.
 //
-// Shared: P and two 8×8 blocks for every step, 145 KB for n = 128; Y's blocks (factor_blocks.cuh) lie in P's place before.
-// 2n³ flops for the elimination, n³ for Q, n³/3 for T, in f64: bound by the tensor cores of one multiprocessor, and by the
-// latency of n reciprocals one after the other.
+// Shared: P and two 8×8 blocks for every step, 145 KB for n = 128; Y's blocks (factor_blocks.cuh) lie in P's place
+// before. 2n³ flops for the elimination, n³ for Q, n³/3 for T, in f64: bound by the tensor cores of one multiprocessor,
+// and by the latency of n reciprocals one after the other.
 
 #include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
@@ -127,7 +127,8 @@ __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_ker
 #pragma unroll
         for (int h = 0; h < 2; ++h) shared.W[j][r + 4 * h] = a[h];
     };
-    // ptxas 13.0 makes "0 or Q" a predicate of the product that adds to Q, and that the wrong way round: it must not see the 0
+    // ptxas 13.0 makes "0 or Q" a predicate of the product that adds to Q, and that the wrong way round: it must not
+    // see the 0
     const double zero = n > top_max_cols ? 1.0 : 0.0;
     if (warp == 0) publish(0);
 #pragma unroll 1
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_ker
         }
     }
     if (threadIdx.x < n) p.signs[threadIdx.x] = static_cast<T>(shared.signs[threadIdx.x]);
-    // a thread reads what it needs of several columns before it writes: each trip to memory costs as much as all of them
+    // a thread reads its entries of several columns before it writes: all these trips to memory take the time of one
     constexpr int chunks = col_tiles / 4, batch = 8;
     for (int j0 = warp; j0 < n; j0 += batch * warps) {
         T found[batch][chunks];

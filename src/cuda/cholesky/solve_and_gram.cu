@@ -1,4 +1,5 @@
-// `solve_and_gram` by the kernels of cholesky/solve_and_gram.cuh up to 192 columns, partly by them up to 256, and over cuBLAS beyond.
+// `solve_and_gram` by the kernels of cholesky/solve_and_gram.cuh up to 192 columns, partly by them up to 256, and over
+// cuBLAS beyond.
 
 #include "cuda/cholesky/solve_and_gram.cuh"
 
@@ -69,7 +70,7 @@ void solve_by_blocks(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView
     }
 }
 
-/// The same of any width, the factors by blocks, or the only one by its halves.
+/// Solves and multiplies at any width. Factors go by blocks of columns, a single one by its halves.
 template <class T>
 void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
                          std::span<const MatrixView<const double, Cuda>> factors, MatrixView<T, Cuda> X,
@@ -121,7 +122,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     GramPrecision known{.condition_is_norm = true};
     if (n > gram_max_cols<T>) {
         known.u = known.solve_u = Scalar<T>::u;
-        // G₁₂ by parts of so many rows, in f64 the diagonal blocks by the kernel
+        // G₁₂ by parts of `longest` rows or fewer; in f64 the kernel makes the diagonal blocks
         Index longest = rows_of_part(ctx, m, n, n);
         if (std::is_same_v<T, double>)
             longest = std::max(longest, longest_sum<T>(m, tall_max_cols, ctx.state().multiprocessors));

@@ -1,7 +1,7 @@
 #pragma once
 
-// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192, and G of an A of f32 for n <= 256: which kernels run, and over what
-// workspace.
+// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192, and G of an A of f32 for n <= 256: which kernels run, and
+// over what workspace.
 //
 //   n <= 8          one fused pass, a thread a row (few_columns.cuh)
 //   8 < n <= 64     one fused pass by tiles (narrow.cuh)
@@ -18,12 +18,12 @@
 namespace quoin::cuda {
 
 constexpr int tall_max_cols = 192;
-/// Of a Gram matrix.
+/// Parts and memory of a Gram matrix.
 template <class T>
 constexpr int gram_max_cols = std::is_same_v<T, float> ? 256 : tall_max_cols;
-/// Whether a solve is by halves where the certificate has a condition that allows it: R's operands are made first. H200, Q and R, µs, in f64
-/// and by halves: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128 164 and 153, 80 000×128 188 and 169;
-/// 45 000×192 250 and 232, 70 000×192 287 and 250.
+/// Whether a solve is by halves where the certificate has a condition that allows it: R's operands are made first.
+/// H200, Q and R, µs, in f64 and by halves: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70
+/// 000×128 164 and 153, 80 000×128 188 and 169; 45 000×192 250 and 232, 70 000×192 287 and 250.
 template <class T>
 constexpr bool may_solve_by_halves(Index m, int n, int factor_count) {
     return std::is_same_v<T, float> && factor_count == 1 && n > narrow_cols && m * (n - 32) >= 5'800'000;
@@ -38,7 +38,8 @@ int fused_grid(Index m, int n, int multiprocessors) {
     return n <= few_cols ? few_columns_grid<T>(m, n, multiprocessors) : narrow_grid<T>(m, n, multiprocessors);
 }
 
-/// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: R's halves, partial Gram matrices, and the scratch block.
+/// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: R's halves, partial Gram matrices, and the
+/// scratch block.
 template <class T>
 Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g, int multiprocessors) {
     const Index halves = may_solve_by_halves<T>(m, n, factor_count) ? halves_of_factor_bytes : 0;
@@ -52,7 +53,8 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
     return halves + parts * Index(sizeof(double)) + scratch * Index(sizeof(T));
 }
 
-/// The longest sum of G: the rows that one accumulator sees, then the lanes and warps of a block, and the parts, in eights.
+/// The longest sum of G: the rows that one accumulator sees, then the lanes and warps of a block, and the parts, in
+/// eights.
 template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
     const bool is_few = n <= few_cols, is_fused = n <= narrow_cols;
@@ -64,9 +66,9 @@ Index longest_sum(Index m, int n, int multiprocessors) {
     return ceil_div(m, round) * at_a_time + in_block + ceil_div(blocks, Index(sum_groups)) + sum_groups;
 }
 
-/// 0 <= n <= 192, or gram_max_cols without factors; at most `most_factors` of them. X null: not stored; X may be A. G null: not computed; G may be a
-/// factor. Where the certificate (null: none) is refused X stays as it is and G is unspecified; a bound of the factor's condition goes there.
-/// Allocates nothing and does not wait.
+/// 0 <= n <= 192, or gram_max_cols without factors; at most `most_factors` of them. X null: not stored; X may be A. G
+/// null: not computed; G may be a factor. Where the certificate (null: none) is refused X stays as it is and G is
+/// unspecified; a bound of the factor's condition goes there. Allocates nothing and does not wait.
 template <class T>
 cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* G,
                            Index ldg, Certificate* certificate, void* workspace, int multiprocessors,

@@ -1,28 +1,31 @@
 #pragma once
 
-// X := A R⁻¹ for a tall A of f32 (m×n, 64 < n <= 256) and an upper triangular R, well-conditioned but for the scales of its columns;
-// X may be A. Three products of f16 stand for one (split_numbers.cuh), in blocks of 64 columns:
+// X := A R⁻¹ for a tall A of f32 (m×n, 64 < n <= 256) and an upper triangular R, well-conditioned but for the scales of
+// its columns; X may be A. Three products of f16 stand for one (split_numbers.cuh), in blocks of 64 columns:
 //
 //   X_i = A_i W_i,  A_j := A_j − X_i R_ij  for j > i;    W_i = R_ii⁻¹, made in f64
 //
-// A and R are scaled by D of powers of two, which leave X as it is: the columns of RD, and so of AD, have norms from 1/2 to 1. With
-// κ = κ_F(RD), |w| <= ‖(RD)⁻¹‖_F = κ/‖RD‖_F <= 2κ/√n.
+// A and R are scaled by D of powers of two, which leave X as it is: the columns of RD, and so of AD, have norms from
+// 1/2 to 1. With κ = κ_F(RD), |w| <= ‖(RD)⁻¹‖_F = κ/‖RD‖_F <= 2κ/√n.
 //
-// Error: |A − X R| <= ε (|X||R| + |A_i||W_i||R_ii|), ε of some u. So ‖XR − A‖ <= ε κ ‖A‖, and XᵀX, I in exact arithmetic, departs from I
-// by ε κ. κ >= n for every R: up to most_condition_by_halves that is what the last pass of CholeskyQR2 leaves, whose factor has
-// κ <= √3 n.
+// Error: |A − X R| <= ε (|X||R| + |A_i||W_i||R_ii|), ε of some u. So ‖XR − A‖ <= ε κ ‖A‖, and XᵀX, I in exact
+// arithmetic, departs from I by ε κ. κ >= n for every R: up to most_condition_by_halves that is what the last pass of
+// CholeskyQR2 leaves, whose factor has κ <= √3 n.
 //
-// A block a multiprocessor, of two or three warpgroups; each owns 64 rows at a time, whole, in registers. R lies in shared memory as right
-// operands, 16 KB for every 64×64 block: 3 blocks (n <= 128), 6 (192) or 10. Up to 192 columns 120 KB more have the rows that follow: they
-// come (cp.async) while these are multiplied. 3mn² flops in f16 and up to a third more, m·n elements read, m·n written: bound by memory.
-// Any ld and alignment. Rows beyond m and columns beyond n are zeros, R is continued by the identity.
+// A block a multiprocessor, of two or three warpgroups; each owns 64 rows at a time, whole, in registers. R lies in
+// shared memory as right operands, 16 KB for every 64×64 block: 3 blocks (n <= 128), 6 (192) or 10. Up to 192 columns
+// 120 KB more have the rows that follow: they come (cp.async) while these are multiplied. 3mn² flops in f16 and up to a
+// third more, m·n elements read, m·n written: bound by memory. Any ld and alignment. Rows beyond m and columns beyond n
+// are zeros, R is continued by the identity.
 //
-// split_factor makes the operands, a block for every 64 rows of R, and one more bounds κ where it is not known. With Z = RD of unit columns,
-// Z = Δ (I − N) for Δ its diagonal, and ν = ‖N‖_F < 1: ‖Z⁻¹‖_F <= ‖I + N (I − N)⁻¹‖_F / min z_jj <= (√n + ν/(1 − ν)) / min z_jj, and
+// split_factor makes the operands, a block for every 64 rows of R, and one more bounds κ where it is not known. With Z
+// = RD of unit columns, Z = Δ (I − N) for Δ its diagonal, and ν = ‖N‖_F < 1: ‖Z⁻¹‖_F <= ‖I + N (I − N)⁻¹‖_F / min z_jj
+// <= (√n + ν/(1 − ν)) / min z_jj, and
 //
 //   κ_F(Z) = √n ‖Z⁻¹‖_F <= (n + √n ν/(1 − ν)) / min z_jj
 //
-// which is less than 2n for factors near a diagonal matrix: R₂ of a second pass, and U R₂ of reflectors, unless the top of Q is large.
+// which is less than 2n for factors near a diagonal matrix: R₂ of a second pass, and U R₂ of reflectors, unless the top
+// of Q is large.
 
 #include <algorithm>
 
@@ -49,7 +52,7 @@ template <int squares>
 struct HalvesOfFactor {
     static constexpr int side = corrected::image_cols, half = side * side, cols = side * squares;
     static constexpr int above = squares * (squares - 1) / 2, count = squares + above;
-    /// Powers of two by which operands are larger than A and X, W and R, of which |a|, |x| and |r| are at most 2, and |w| at most 4√n.
+    /// Powers of two that scale A and X, W, and R to operands. |a|, |x| and |r| are at most 2, and |w| is at most 4√n.
     static constexpr float of_x = 0x1p13f, of_w = 0x1p9f, of_r = 0x1p13f;
 
     /// hi and lo of W_0, … and of the R_ij above the diagonal, row after row.
@@ -62,7 +65,7 @@ struct HalvesOfFactor {
 
 constexpr int split_factor_threads = 256;
 
-/// The inverse of an upper triangular 64×64 block in place; what is below its diagonal is used up. By all threads.
+/// Inverts an upper triangular 64×64 block in place, and overwrites the entries below its diagonal. By all threads.
 __device__ __forceinline__ void invert_square(double (&S)[64 * 65]) {
     constexpr int ld = 65;
     // 16×16 on the diagonal: R y = e_column
@@ -84,7 +87,8 @@ __device__ __forceinline__ void invert_square(double (&S)[64 * 65]) {
 #pragma unroll
         for (int row = 0; row < 16; ++row) D[row + column * ld] = y[row];
     }
-    // W₁₂ = −W₁ R₁₂ W₂ of 16 and then 32 columns; R₁₂ W₂ meanwhile below the diagonal. Four entries of a column a thread.
+    // W₁₂ = −W₁ R₁₂ W₂ of 16 and then 32 columns; R₁₂ W₂ meanwhile below the diagonal. Four entries of a column a
+    // thread.
     const auto join = [&]<int k>() {
         const auto for_each = [&](auto f) {
             __syncthreads();
@@ -117,7 +121,7 @@ __device__ __forceinline__ void invert_square(double (&S)[64 * 65]) {
     __syncthreads();
 }
 
-/// R, and what a block of 256 threads knows of its columns.
+/// R, and the sizes of its columns, shared by a block of 256 threads.
 template <int squares>
 struct FactorColumns {
     static constexpr int side = corrected::image_cols, cols = side * squares, warps = split_factor_threads / 32;
@@ -128,7 +132,8 @@ struct FactorColumns {
     };
 };
 
-/// f(column, its entries that this lane has: rows lane, lane + 32, …) for all columns of a warp, from `first` on; columns beyond n are zeros.
+/// f(column, its entries that this lane has: rows lane, lane + 32, …) for all columns of a warp, from `first` on;
+/// columns beyond n are zeros.
 template <int squares, class Work>
 __device__ __forceinline__ void for_each_column(int first, int n, const double* __restrict__ R, Index ldr, Work f) {
     using Columns = FactorColumns<squares>;
@@ -322,7 +327,8 @@ __device__ __forceinline__ void solve_rows(SingleTile16x8 (&X)[8 * squares], con
 template <int squares>
 struct SolveByHalves {
     static constexpr int warpgroups = squares == 2 ? 3 : 2, threads = warpgroups * corrected::warpgroup;
-    /// Whether shared memory has room for the next rows, at a distance of columns by which pairs of rows touch each bank once.
+    /// Whether shared memory has room for the next rows, with columns so far apart that pairs of rows touch each bank
+    /// once.
     static constexpr bool is_staged = squares <= 3;
     static constexpr int rows_ld = 20, cols = HalvesOfFactor<squares>::cols;
 
@@ -407,7 +413,8 @@ __global__ void __launch_bounds__(SolveByHalves<squares>::threads, 1)
 /// Bytes that `split_factor` writes, at a multiple of 16.
 constexpr Index halves_of_factor_bytes = sizeof(HalvesOfFactor<4>);
 
-/// R as operands, and the certificate's condition of it, where it is not known, or a bound of it is less. Nothing with a refused certificate.
+/// Splits R into operands, and sets the certificate's condition if that is unknown or a smaller bound is found. Does
+/// nothing if the certificate is refused.
 inline cudaError_t split_factor(int n, const double* R, Index ldr, void* halves, Certificate* certificate,
                                 cudaStream_t stream) {
     return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {

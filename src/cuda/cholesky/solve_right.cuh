@@ -2,15 +2,16 @@
 
 // X := A R⁻¹ for a tall A (m×n, 64 < n <= 192) and an upper triangular R; X may be A.
 //
-// A warp owns 16 rows at a time, whole, in registers (4 doubles a lane for every 8 columns): rows are independent, so warps
-// exchange no data. R lies in shared memory (factor_blocks.cuh: the layout and the error bound). Registers leave no room
-// for two tiles a warp, but a column that is solved is needed no more: it is stored, and the same column of the next tile loaded in its
-// place, so that memory and tensor cores work at once. 1 000 000×192 on an H200: 1.05 ms in f64 and 1.01 in f32; 1.26 and 1.11 where a tile was
-// loaded whole, solved, and stored.
+// A warp owns 16 rows at a time, whole, in registers (4 doubles a lane for every 8 columns): rows are independent, so
+// warps exchange no data. R lies in shared memory (factor_blocks.cuh: the layout and the error bound). Registers leave
+// no room for two tiles a warp, but a column that is solved is needed no more: it is stored, and the same column of the
+// next tile loaded in its place, so that memory and tensor cores work at once. 1 000 000×192 on an H200: 1.05 ms in f64
+// and 1.01 in f32; 1.26 and 1.11 where a tile was loaded whole, solved, and stored.
 //
 // Shared: 256 · k(k+3) bytes, k = ⌈n/8⌉ rounded up to even: 162 KB for n = 192. Registers: 8k + about 60.
-// Any ld and alignment: a lane reads numbers one by one, as the tensor cores want them. mn² flops in f64 whatever T is; m·n elements read,
-// m·n written. Bound by memory and by the tensor cores' f64 rate about alike for n = 192 in f64, by the latter in f32 from n ≈ 120 on.
+// Any ld and alignment: a lane reads numbers one by one, as the tensor cores want them. mn² flops in f64 whatever T is;
+// m·n elements read, m·n written. Bound by memory and by the tensor cores' f64 rate about alike for n = 192 in f64, by
+// the latter in f32 from n ≈ 120 on.
 
 #include <algorithm>
 
@@ -25,7 +26,8 @@ namespace quoin::cuda {
 /// Warps of a block: two for each scheduler. Three, of up to 128 columns, would spill.
 constexpr int solve_warps = 8;
 
-/// What a lane 4g + t holds of 16×8: rows g and g + 8 of columns 2t and 2t + 1, in the order of a Tile16x8.
+/// The entries of a 16×8 tile that lane 4g + t holds: rows g and g + 8 of columns 2t and 2t + 1, in the order of a
+/// Tile16x8.
 template <class T>
 struct LaneEntries {
     T v[4];
@@ -33,7 +35,8 @@ struct LaneEntries {
         return {{double(v[0]), double(v[1]), double(v[2]), double(v[3])}};
     }
 };
-/// From a lane's first entry, where `left` columns exist from its own on; zeros for others, and for rows from `valid` on unless `whole`.
+/// From a lane's first entry, where `left` columns exist from its own on; zeros for others, and for rows from `valid`
+/// on unless `whole`.
 template <bool whole, class T>
 __device__ __forceinline__ LaneEntries<T> load_entries(const T* p, Index lda, int left, Index valid) {
     const int g = threadIdx.x % 32 / 4;
@@ -92,8 +95,8 @@ __global__ void __launch_bounds__(solve_warps * 32, 1)
     while (row < m) solve_tile.template operator()<false>();
 }
 
-/// X is left as it is where the certificate (null: none) is refused, or its factor has at most the condition up to which X is made by
-/// another kernel (−1: none).
+/// X is left as it is where the certificate (null: none) is refused, or its factor has at most the condition up to
+/// which X is made by another kernel (−1: none).
 template <class T>
 cudaError_t solve_right(Index m, int n, const T* A, Index lda, const double* R, Index ldr, T* X, Index ldx,
                         const Certificate* certificate, double others_condition, int multiprocessors,

@@ -1,6 +1,7 @@
 #pragma once
 
-// What the kernels for batches share: where the matrices are, loops of constants, and a reflector from a column's norm.
+// Shared by the kernels for batches: the addresses of matrices, loops of constants, and a reflector from a column's
+// norm.
 
 #include <cuda_runtime.h>
 
@@ -34,7 +35,7 @@ struct BatchEntries {
     __device__ One operator[](Index b) const { return list ? list[b] : One{data + b * stride, row_stride, col_stride}; }
 };
 
-/// What becomes of the factor of each matrix. Factor::VR: first := V and R, second := tau. Factor::R: first := R and, if `form_q`,
+/// The outputs of each matrix. Factor::VR: first := V and R, second := tau. Factor::R: first := R and, if `form_q`,
 /// second := the thin Q.
 template <class T>
 struct BatchOutputs {
@@ -52,7 +53,7 @@ Matrix<E, Cuda> on_device(Context<Cuda>& ctx, const std::vector<E>& list) {
     return copy;
 }
 
-/// What a batch of m×n matrices with these packed reflectors has: V and R of matrix b at X + b·ld·n, tau at tau + b·k.
+/// The size of a batch of m×n matrices with packed reflectors: V and R of matrix b at X + b·ld·n, tau at tau + b·k.
 struct BatchSize {
     BatchSize(Index count_, Index m_, Index n_, Index ld_)
         : count(count_), m(static_cast<int>(m_)), n(static_cast<int>(n_)), k(std::min(m, n)), ld(ld_) {}
@@ -64,15 +65,16 @@ struct BatchSize {
 /// No matrix has NaN or Inf.
 inline constexpr unsigned long long none_bad = ~0ull;
 
-/// Tells the host the first matrix with NaN or Inf, or none_bad, as soon as the last part of a batch is read. The kernel goes on meanwhile.
-/// By default nobody asks.
+/// Reports to the host the first matrix with NaN or Inf, or none_bad, as soon as the last part of a batch is read. The
+/// kernel goes on meanwhile. By default nothing is reported.
 struct FiniteCheck {
     unsigned long long* told = nullptr;        ///< in pinned memory
     unsigned long long* first = nullptr;       ///< on the device; none_bad between kernels
     unsigned long long* parts_read = nullptr;  ///< on the device; 0 between kernels
 
     __device__ explicit operator bool() const { return told != nullptr; }
-    /// Notes that matrix b has NaN or Inf. Called before the part's `part_is_read`, with a barrier of its threads in between.
+    /// Notes that matrix b has NaN or Inf. Called before the part's `part_is_read`, with a barrier of its threads in
+    /// between.
     __device__ void note(Index b) const {
         atomicMin(first, static_cast<unsigned long long>(b));
         __threadfence();

@@ -1,7 +1,7 @@
 #pragma once
 
-// A column in the registers of a warp, R elements a lane, moved 16 bytes at a time: with v elements in 16 bytes, lane l holds
-// the rows l·v, …, l·v + v − 1 of every 32·v, so that r is row (r / v)·32·v + l·v + r % v.
+// A column in the registers of a warp, R elements a lane, moved 16 bytes at a time: with v elements in 16 bytes, lane l
+// holds the rows l·v, …, l·v + v − 1 of every 32·v, so that r is row (r / v)·32·v + l·v + r % v.
 
 #include "cuda/arch/sm70_vector.cuh"
 #include "quoin/cuda.hpp"

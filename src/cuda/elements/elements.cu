@@ -1,5 +1,5 @@
-// Element-wise primitives. Each is one kernel of elementwise.cuh, but for column_norms, by cuBLAS's nrm2, and the two with a
-// shape of their own:
+// Element-wise primitives. Each is one kernel of elementwise.cuh, but for column_norms, by cuBLAS's nrm2, and the two
+// with a shape of their own:
 //
 //   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum; the
 //              block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1 read of
@@ -21,7 +21,8 @@ namespace {
 
 using namespace cuda;
 
-/// The bits of |x|, whose order is that of the magnitudes, with Inf and then NaN above every number.
+/// Returns the bits of |x|. As integers they are in the order of the magnitudes, with Inf and then NaN above every
+/// number.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned int>;
 
@@ -59,7 +60,8 @@ __device__ Index first_bad_row(const MatrixView<const T, Cuda>& A, Index col) {
     return -block_max(-row);
 }
 
-/// Whether all other blocks of the grid have come here before, and what they wrote can be read. `blocks_done` is 0 before the launch.
+/// Whether all other blocks of the grid have called this before; then their writes can be read. `blocks_done` is 0
+/// before the launch.
 __device__ bool is_last_block(unsigned* blocks_done) {
     __shared__ bool last;
     __syncthreads();
@@ -85,7 +87,7 @@ __device__ void conclude_scan(const MatrixView<const T, Cuda>& A, const volatile
         exponents[j] = finite && top > 0 ? ilogb(magnitude(top)) : 0;
         beyond = max(beyond, abs(exponents[j]));
     }
-    // block_max may be called again once every thread has read what it left
+    // block_max may be called again once every thread has read its result
     const int bad_col = -block_max(-first);
     __syncthreads();
     const bool scaled = bad_col == n && block_max(beyond) > safe;
@@ -137,8 +139,8 @@ __device__ void conclude_norms(const MatrixView<const float, Cuda>& A, Index cou
     if (threadIdx.x == 0) *found = bad_col < n ? scan : Scan{};
 }
 
-/// A block sums the squares of `rows` rows of a column in a fixed tree; the last one concludes. blocks_done is 0 on entry. Bound by
-/// memory.
+/// A block sums the squares of `rows` rows of a column in a fixed tree; the last one concludes. blocks_done is 0 on
+/// entry. Bound by memory.
 __global__ void __launch_bounds__(scan_threads)
     norm_exponents_kernel(MatrixView<const float, Cuda> A, Index count, Index rows, double* squares,
                           unsigned* blocks_done, int* exponents, Scan* found) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Passes over m×n matrices some of whose entries are not observed, and their sums: a block takes chunks of 1024 rows of a column
-// in turn, thread x the rows x, x + 256, …; its threads' sums are added in a fixed tree, and `sum_blocks` adds the blocks' in
-// order, all in double. Bound by memory.
+// Passes over m×n matrices some of whose entries are not observed, and their sums: a block takes chunks of 1024 rows of
+// a column in turn, thread x the rows x, x + 256, …; its threads' sums are added in a fixed tree, and `sum_blocks` adds
+// the blocks' in order, all in double. Bound by memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -48,8 +48,8 @@ __device__ Triple join_block(Triple value, Join join) {
     return value;
 }
 
-/// parts[block] := what `f(i, j, sums)` adds up over the block's chunks; f works on `chunk_pieces` rows of a column at a
-/// time, which `i` holds, −1 beyond the last.
+/// parts[block] := what `f(i, j, sums)` adds up over the block's chunks; f works on `chunk_pieces` rows of a column at
+/// a time, which `i` holds, −1 beyond the last.
 template <class F, class Join>
 __global__ void __launch_bounds__(chunk_threads)
     chunk_kernel(Index m, Index n, Index chunks, F f, Join join, Triple* parts) {

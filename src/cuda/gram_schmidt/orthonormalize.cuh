@@ -1,7 +1,7 @@
 #pragma once
 
-// Modified Gram-Schmidt of a few columns, A (m×n, n <= sweep_cols) = Q R, a launch a column: sweep t finishes column j = t − 1 and
-// asks for what column t needs, in one pass over the columns that are left.
+// Modified Gram-Schmidt of a few columns, A (m×n, n <= sweep_cols) = Q R, a launch a column: sweep t finishes column j
+// = t − 1 and computes the products that column t needs, in one pass over the remaining columns.
 //
 //     r_jl = q_jᵀa_l,   q_j = a_j / r_jj,   a_l := a_l − r_jl q_j   for l > j;     parts of a_tᵀa_l for l >= t
 //
@@ -12,7 +12,7 @@
 //     └─┴─┴──────┘        Block 0 writes row j of R and refuses the certificate. Sums in double, of a block's threads through 33 KiB
 //                          of shared memory.
 //
-//   column_squares  one block a column; what R says of the norms of A's columns before.
+//   column_squares  one block a column; the squared norms of A's columns from R.
 //
 // Sweep t reads n − t + 1 columns and writes as many; a short panel is bound by the latency of n + 1 launches.
 
@@ -27,7 +27,7 @@ constexpr int sweep_cols = 32, sweep_threads = 128;
 constexpr int adders = sweep_threads / sweep_cols;
 static_assert(adders == 4);
 
-/// What the coefficients R of n columns say, k of them above the triangle.
+/// Squared norms of n columns from their coefficients R, k of them above the triangle.
 struct ColumnSquares {
     double square;  ///< Σ r_ij², over i < k, or over i <= k + j
     double kept;    ///< |r_jj|
@@ -47,7 +47,7 @@ struct SweepOperands {
     Certificate* certificate;
 };
 
-/// Of the threads that add one product; every lane of a warp calls it.
+/// Returns the sum over the threads that add one product. Every lane of a warp calls it.
 __device__ __forceinline__ double sum_of_adders(double x) {
     x += __shfl_xor_sync(~0u, x, 1);
     return x + __shfl_xor_sync(~0u, x, 2);

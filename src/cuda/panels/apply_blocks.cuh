@@ -1,11 +1,11 @@
 #pragma once
 
-// C (m×p) := op(H₀ H₁ …) C for the blocks H_i = I − V_i T_ii V_iᵀ of 32 reflectors of a panel (gemqrt with block size 32):
-// one launch, one cluster a strip of 16 columns of C (block_of_reflectors.cuh).
+// C (m×p) := op(H₀ H₁ …) C for the blocks H_i = I − V_i T_ii V_iᵀ of 32 reflectors of a panel (gemqrt with block size
+// 32): one launch, one cluster a strip of 16 columns of C (block_of_reflectors.cuh).
 //
-// While a block has at most one chunk of rows, its part of C stays in shared memory from the first H_i to the last. 4mkp
-// flops, V read once a strip; two blocks a multiprocessor. Bound by shared memory, and by the latency of the cluster's
-// barrier, one a block of reflectors.
+// While a block has at most one chunk of rows, its part of C stays in shared memory from the first H_i to the last.
+// 4mkp flops, V read once a strip; two blocks a multiprocessor. Bound by shared memory, and by the latency of the
+// cluster's barrier, one a block of reflectors.
 
 #include "cuda/panels/block_of_reflectors.cuh"
 #include "quoin/qr.hpp"

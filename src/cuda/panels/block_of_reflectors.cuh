@@ -1,17 +1,17 @@
 #pragma once
 
-// What the kernels over strips of 16 columns share: C := C − V op(T) VᵀC for a block of k <= 32 reflectors, V m×k, C m×16.
+// C := C − V op(T) VᵀC for a block of k <= 32 reflectors, V m×k, and a strip C of 16 columns, m×16.
 //
 // A cluster of blocks holds the strip, block b its rows [b·h, (b + 1)·h):
 //
 //        V      C         V and C are staged `chunk` rows at a time, columns padded so that eight neighbours share no bank
 //      ┌─\──┐ ┌────┐ b=0  W = VᵀC: a warp owns rows, lane (v, c) = (lane % 8, lane / 8) the products of the columns v, v + 8,
 //      │    │ │    │      … of V with c, c + 4, … of C: 8 vector loads for 16 products of vectors; the parts of the warps,
-//      ├────┤ ├────┤ b=1  then those of the blocks are added in order, the same in every block
+//      ├────┤ ├────┤ b=1  then the parts of the blocks are added in order, the same in every block
 //      │    │ │    │      W := op(T) W: a thread owns two elements;  C −= V W: a thread owns rows
 //      └────┘ └────┘
 //
-// What lies above a reflector's unit entry is not read: it is R. 256 threads.
+// Entries above a reflector's unit entry belong to R and are not read. 256 threads.
 
 #include <cooperative_groups.h>
 
@@ -49,8 +49,8 @@ struct StripRows {
     __device__ int size(int at) const { return static_cast<int>(min(Index(chunk), count - Index(at) * chunk)); }
 };
 
-/// A(row : row + rows, 0 : cols) to shared memory, zeros beyond. Where `unit`, column c begins at row `diagonal + c` with a
-/// one, zeros above.
+/// A(row : row + rows, 0 : cols) to shared memory, zeros beyond. Where `unit`, column c begins at row `diagonal + c`
+/// with a one, zeros above.
 template <int chunk, int width, class T>
 __device__ inline void stage_chunk(const T* A, Index lda, Index row, int rows, int cols, bool unit, Index diagonal,
                                    T (&staged)[width][chunk + vector_size<T>]) {
@@ -119,8 +119,8 @@ struct StripProducts {
         }
     }
 
-    /// shared.W := the sum over the cluster. Arrives at the cluster's barrier a second time: the caller waits for it before
-    /// shared.part is written again.
+    /// shared.W := the sum over the cluster. Arrives at the cluster's barrier a second time: the caller waits for it
+    /// before shared.part is written again.
     template <int chunk>
     __device__ void reduce(StripShared<T, chunk>& shared) const {
         const auto cluster = cooperative_groups::this_cluster();

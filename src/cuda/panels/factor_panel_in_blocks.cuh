@@ -10,21 +10,22 @@
 //               │ V   │   row
 //      block 2  └─────┘
 //
-// For a column j the block's warps find x = A(j + 1:, j) in shared memory, and each sends xᵀA(:, c) of its rows and columns
-// to every block of the cluster, block 0 row j with it. All add the parts in one order and so compute the same reflector:
+// For a column j the block's warps find x = A(j + 1:, j) in shared memory, and each sends xᵀA(:, c) of its rows and
+// columns to every block of the cluster, block 0 row j with it. All add the parts in one order and so compute the same
+// reflector:
 //
 //      β = −sgn(α)‖[α; x]‖,  τ = 1 + |α|/‖[α; x]‖,  v = x/(α − β),  A(:, c) −= τ v ([1; v]ᵀA(:, c)) for c > j
 //
-// The same products with the columns c < j are VᵀV, from which T follows. x is rescaled where its square sum would over- or
-// underflow; x = 0 gives H = I.
+// Products with the columns c < j are VᵀV, and T follows from them. x is rescaled if its sum of squares would over- or
+// underflow. x = 0 gives H = I.
 //
-// x of a column lies where that of the last but one did, which every warp has read when it comes to the barrier of the last;
-// parts and row j lie in two mailboxes in turn (sm90_cluster.cuh). compute-sanitizer's racecheck does not follow the bytes
-// that an mbarrier counts, and warns of them.
+// The x of column j + 2 overwrites the x of column j, which every warp has read when it arrives at the barrier of
+// column j + 1. Parts and row j use two mailboxes alternately (sm90_cluster.cuh). compute-sanitizer's racecheck does
+// not follow the bytes that an mbarrier counts, and warns of them.
 //
 // Shared: 2·32·R elements of x, 2·(16·32 + 32) of parts, 32² of VᵀV and T. Registers: (C + 1)·R elements a thread. 4mn²
-// flops, of which mn² are T's. Bound by latency: a barrier of the block, the way through the cluster (half a microsecond), a
-// square root and a division, one after the other; the loop is kept short, since instructions come late too.
+// flops, mn² of them for T. Bound by latency: a barrier of the block, the way through the cluster (half a microsecond),
+// a square root and a division, one after the other; the loop is kept short, since instructions come late too.
 
 #include <cooperative_groups.h>
 
@@ -209,7 +210,7 @@ __global__ void __launch_bounds__(panel_threads, 1) factor_panel_block(PanelBloc
             for (int b = 0; b < blocks; ++b) most = fmax(most, parts[set][b][0][0]);
             if (!(most > 0 && isfinite(most))) break;
             e = ilogb(most);
-            // in two factors, neither of which over- or underflows
+            // in two factors that neither over- nor underflow
             const T f = scalbn(T(1), -e / 2), g = scalbn(T(1), -e - -e / 2);
             if (warp == j % panel_warps) {
 #pragma unroll

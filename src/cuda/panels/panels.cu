@@ -1,7 +1,7 @@
-// Panels in LAPACK's format: by strips, in one launch (strips.hpp), or, where they have too many rows for that, in blocks of 32
-// columns by panels/factor_panel_in_blocks.cuh, each applied to the rest of its panel by panels/apply_blocks.cuh. The panel's T is joined from
-// those of its blocks by VᵀV. Updates beyond the panel are GEMMs with a copy
-// of V that holds its unit triangle, so that V stays as it is.
+// Panels in LAPACK's format. Strips factor them in one launch (strips.hpp). Panels with too many rows for that go in
+// blocks of 32 columns (panels/factor_panel_in_blocks.cuh), and each block is applied to the rest of its panel
+// (panels/apply_blocks.cuh). The panel's T is joined from the T of its blocks by VᵀV. Updates beyond the panel are
+// GEMMs with a copy of V that holds its unit triangle, so that V stays as it is.
 
 #include <optional>
 
@@ -61,7 +61,8 @@ template <class T>
 void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     constexpr int least = vector_size<T>, most = rows_of_wide_block<T> / (32 * panel_blocks);
     const Index m = A.rows;
-    // as many blocks as can share the work: their number costs little, their rows do; one alone has no cluster to send to
+    // as many blocks as can share the work: their number costs little, their rows do; one alone has no cluster to send
+    // to
     Index blocks = 2;
     while (blocks < panel_blocks && blocks * 32 * least < m) blocks *= 2;
     const Index h = round_up((m + blocks - 1) / blocks, 32 * least);
@@ -85,8 +86,8 @@ void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda>
     }
 }
 
-/// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that is
-/// possible, and more blocks while multiprocessors are idle.
+/// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that
+/// is possible, and more blocks while multiprocessors are idle.
 struct StripGrid {
     Index blocks = 1, h;
     StripGrid(Context<Cuda>& ctx, Index m, Index strips, Index chunk) {
@@ -130,8 +131,8 @@ void multiply(Context<Cuda>& ctx, T alpha, Operand<const T> A, Operand<const T> 
     gemm<T>(ctx, A.op, B.op, alpha, A.A, B.A, beta, C.A);
 }
 
-/// The same for a triangle A (k×k), upper or lower, that is stored with its ones and zeros, by blocks of rows of C: half of the flops that the
-/// square takes.
+/// Multiplies by a triangle A (k×k), upper or lower, that is stored with its ones and zeros. Goes by blocks of rows of
+/// C, which takes half of the flops of a square A.
 template <class T>
 void multiply_by_blocks(Context<Cuda>& ctx, Index k, bool upper, T alpha, Operand<const T> A, Operand<const T> B,
                         T beta, Operand<T> C) {
@@ -197,7 +198,8 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
     if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C2);
 }
 
-/// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked for.
+/// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked
+/// for.
 template <class T>
 void apply_by_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> unit_v, MatrixView<const T, Cuda> Tf,
                 MatrixView<const T, Cuda> S, MatrixView<T, Cuda> C, MatrixView<T, Cuda> T12) {
@@ -213,8 +215,8 @@ void apply_by_s(Context<Cuda>& ctx, MatrixView<const T, Cuda> unit_v, MatrixView
     subtract_product<T>(ctx, S, W, C);
 }
 
-/// T of V's reflectors from VᵀV, where Tf has those of `width` columns each on its diagonal and zeros elsewhere:
-/// T₁₂ = −T₁₁ (V₁ᵀV₂) T₂₂ of twice the width, and so on.
+/// Completes T from VᵀV. Tf starts with the T of every `width` columns on its diagonal, and zeros elsewhere. T₁₂ = −T₁₁
+/// (V₁ᵀV₂) T₂₂ doubles the width at each step.
 template <class T>
 void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, MatrixView<T, Cuda> Tf) {
     const Index k = Tf.cols;
@@ -240,9 +242,9 @@ bool applies_by_halves(Arithmetic arithmetic, Index m, Index k, Index p) {
     return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_updated_cols(m, k);
 }
 
-/// Columns from which on VᵀV of what is below the triangle is a corrected product.
+/// From this number of columns on, VᵀV of the rows below the triangle is a corrected product.
 constexpr Index least_corrected_gram = 256;
-/// G := VᵀV of V's unit triangle and what is below it.
+/// G := VᵀV, V being its unit triangle and the rows below it.
 template <class T>
 void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cuda> G) {
     const Index k = V.cols;
@@ -278,7 +280,7 @@ void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, C
     join_t<T>(ctx, size.width, G, Tf);
 }
 
-/// The same in blocks of columns, each applied to the rest of the panel.
+/// Factors a panel in blocks of columns, each applied to the rest of the panel.
 template <class T>
 void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     const Index m = A.rows, n = A.cols;

@@ -12,7 +12,8 @@ namespace quoin::cuda {
 
 inline constexpr int t_width = 32;
 
-/// products[j][l] = v_lᵀv_j for l < j, and finite for the l that fill up a multiple of eight. T k×k, zeros below its diagonal.
+/// products[j][l] = v_lᵀv_j for l < j, and finite for the l that fill up a multiple of eight. T k×k, zeros below its
+/// diagonal.
 template <class T>
 __device__ inline void t_recurrence(int k, const T (&products)[t_width][t_width + 1], const T* taus,
                                     T (&Tk)[t_width][t_width + 1], T* Tf, Index ldt) {

@@ -15,8 +15,8 @@ namespace {
 
 using corrected::Image;
 
-/// Tiles of K for each part of a product. A part takes the time of its tiles and `fill` more, in as many waves as its blocks need. Parts
-/// are written and read at 4 TB/s, in which time of a tile 3.6 MB go by.
+/// Tiles of K for each part of a product. A part takes the time of its tiles and `fill` more, times its waves of
+/// blocks. Parts are written and read at 4 TB/s, or 3.6 MB in the time of a tile.
 Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
     constexpr Index fill = 4, most_parts = 64;
     constexpr double tile_time_bytes = 3.6e6;
@@ -37,8 +37,8 @@ Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
     return best;
 }
 
-/// Tiles of the rows of a block of an update: as many waves of blocks as `most_tiles` asks for, and full ones. A block reads W first, which
-/// takes the time of two tiles, and blocks of another stream have to wait for it.
+/// Tiles of the rows of a block of an update: the number of waves that `most_tiles` allows, all of them full. A block
+/// first reads W, which takes the time of two tiles. Blocks of another stream wait for the end of a block.
 Index tiles_of_block(Context<Cuda>& ctx, Index tiles, Index p) {
     constexpr Index most_tiles = 32;
     const Index processors = ctx.state().multiprocessors, cols = ceil_div(p, Index(corrected::p_block)),

@@ -13,7 +13,8 @@
 //                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the other's
 //                      products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once for 128 rows of X.
 //
-// The tensor cores cut sums off where they should round. Each tile's sum of 64 terms starts from zero, and these are added in f32.
+// The tensor cores cut sums off where they should round. Each tile's sum of 64 terms starts from zero, and these are
+// added in f32.
 
 #include "cuda/arch/sm90_wgmma.cuh"
 #include "cuda/elements/batch_entries.cuh"
@@ -26,7 +27,7 @@ inline constexpr int tile_rows = 128, tile_cols = image_cols, tile = tile_rows *
                      tile_bytes = 2 * tile * int(sizeof(__half)), stages = 6, threads = 3 * warpgroup, p_block = 128,
                      steps = tile_cols / 16;
 
-/// X's tiles, those of its first 128 rows first.
+/// The tiles of X, starting with its first 128 rows.
 struct Image {
     __half* data;
     Index n, K;
@@ -38,8 +39,9 @@ struct Image {
     __host__ __device__ Index elements() const { return 2 * tile * row_blocks() * col_blocks(); }
 };
 
-/// The image of X = s op(A). Of 16 columns of X lane q of a quad multiplies four: 4q, …, 4q + 3 lie where operands have 2q, 2q + 1, 2q + 8, 2q + 9.
-/// A thread makes 8 neighbours of the image, 16 bytes of hi and of lo; two threads write a sector of 32 bytes.
+/// The image of X = s op(A). Of 16 columns of X lane q of a quad multiplies four: 4q, …, 4q + 3 lie where operands have
+/// 2q, 2q + 1, 2q + 8, 2q + 9. A thread makes 8 neighbours of the image, 16 bytes of hi and of lo; two threads write a
+/// sector of 32 bytes.
 template <bool unit_lower, bool transpose>
 __global__ void __launch_bounds__(element_threads)
     make_image(MatrixView<const float, Cuda> A, const unsigned* largest, Image image) {
@@ -76,7 +78,8 @@ struct Shared {
     Mailbox full[stages], empty[stages];
 };
 
-/// Entries of a column: the four that this thread multiplies of each 16 of a tile. Zeros where there are less than 64 `left`.
+/// Entries of a column: the four that this thread multiplies of each 16 of a tile. Zeros where there are less than 64
+/// `left`.
 template <bool aligned>
 __device__ __forceinline__ void load_column(const float* column, int left, float (&to)[steps][4]) {
     if (aligned && left >= tile_cols) {
@@ -119,9 +122,9 @@ __device__ __forceinline__ Shared& open_shared() {
     return s;
 }
 
-/// C := X B, |b_ij| <= 2√2. `largest`: by which X was scaled (exponent_of_scale). With several parts each block
-/// has `tiles_each` tiles of X's columns, and each part a C of its own, behind the one before. Blocks that share columns of B follow each
-/// other. `aligned`: columns of B are at multiples of 16 bytes.
+/// C := X B, |b_ij| <= 2√2. `largest` determined the scale of X (exponent_of_scale). With several parts each block has
+/// `tiles_each` tiles of X's columns, and each part has a C of its own, one after the other. Blocks that share columns
+/// of B are neighbours. `aligned`: columns of B are at multiples of 16 bytes.
 template <bool aligned>
 __global__ void __launch_bounds__(threads, 1)
     corrected_product(Image X, const unsigned* largest, MatrixView<const float, Cuda> B, Index tiles_each,

@@ -1,14 +1,16 @@
 #pragma once
 
-// C := C − V W in f32 by three products of f16, V m×k with k <= 256, from the image of Vᵀ that VᵀC takes (corrected_product.cuh).
+// C := C − V W in f32 by three products of f16, V m×k with k <= 256, from the image of Vᵀ that VᵀC takes
+// (corrected_product.cuh).
 //
 //     Vᵀ's image ──bulk copies──▶ shared memory, `stages` tiles: 64 rows of V, 128 columns ──┐
 //                                                                                            ├──▶ wgmma m64n64k16: WᵀVᵀ
 //     W, whole ──▶ registers, hi and lo, 64 columns a warpgroup ─────────────────────────────┘
 //
-// A block has 128 columns of C, 64 of its rows at a time. One warpgroup copies, two multiply, 64 columns of C each: while one subtracts the
-// other's products keep the tensor cores busy. Rows lie in the image in an order in which a thread's four results for 16 rows of C are
-// neighbours, which it reads and writes at once. A sum of products, of 3k terms, starts from zero, and f32 subtracts it.
+// A block has 128 columns of C, 64 of its rows at a time. One warpgroup copies, two multiply, 64 columns of C each:
+// while one subtracts the other's products keep the tensor cores busy. The rows of the image are ordered so that a
+// thread's four results for 16 rows of C are neighbours, and the thread reads and writes them at once. A sum of
+// products, of 3k terms, starts from zero, and f32 subtracts it.
 //
 // 6mkp flops of f16, k rounded up to 128 or 256. C is read and written once, and V's image once for 128 columns of C.
 
@@ -18,7 +20,7 @@ namespace quoin::cuda::corrected {
 
 inline constexpr int most_update_depth = 2 * tile_rows;
 
-/// Four neighbours of a column, of which `left` exist.
+/// Four neighbours of a column. `left` of them exist.
 template <bool aligned>
 __device__ __forceinline__ void load_four(const float* from, Index left, float (&to)[4]) {
     if (aligned && left >= 4) {
@@ -41,8 +43,8 @@ __device__ __forceinline__ void store_four(const float (&from)[4], Index left, f
     }
 }
 
-/// C := C − V W for V = Xᵀ of `row_blocks` blocks of 128 columns. `largest`: of W. Each block has `tiles_each` tiles of V's rows. Blocks that
-/// share rows of V follow each other. `aligned`: columns of C are at multiples of 16 bytes.
+/// C := C − V W for V = Xᵀ of `row_blocks` blocks of 128 columns. `largest`: of W. Each block has `tiles_each` tiles of
+/// V's rows. Blocks that share rows of V follow each other. `aligned`: columns of C are at multiples of 16 bytes.
 template <int row_blocks, bool aligned>
 __global__ void __launch_bounds__(threads, 1)
     corrected_update(Image X, MatrixView<const float, Cuda> W, const unsigned* largest, Index tiles_each,

@@ -1,7 +1,7 @@
 #pragma once
 
-// Partial Gram matrices of a tall A (m×n, 64 < n <= 192, or 256 in f32): part_b = Σ A_sᵀA_s over the slabs s of block b, upper triangle;
-// and of a tall A and B (m×n and m×p): part_b = Σ A_sᵀB_s, all of it.
+// Partial Gram matrices of a tall A (m×n, 64 < n <= 192, or 256 in f32): part_b = Σ A_sᵀA_s over the slabs s of block
+// b, upper triangle; and of a tall A and B (m×n and m×p): part_b = Σ A_sᵀB_s, all of it.
 //
 //         n                       A goes through shared memory in slabs of 32 rows, block b taking slabs b, b + grid, …,
 //      ┌──────┐ 32  slab 0        three deep (cp.async). 8 or 12 warps share the accumulators, all in registers: the
@@ -14,9 +14,10 @@
 //
 // Shared: 3 · 36 · 32⌈n/32⌉ elements (columns padded to 36 rows: lanes (g, t) of a fragment fall into different banks;
 // columns beyond n are zero): 166 KB for n = 192 in f64. Registers: 16 · units + about 60, at most 168.
-// Any ld and alignment; 16-byte copies where A and ld allow, else one element each. Rows beyond m are filled with zeros.
-// mn² flops (the diagonal strips bring 16% more for n = 192), m·n elements read once. Bound by the tensor cores' f64 rate
-// from n ≈ 50 (f32: 25) on; 1 000 000×192 on an H100: 0.90 ms in f32 and f64, 48 TFLOP/s of the 64 those products reach.
+// Any ld and alignment; 16-byte copies where A and ld allow, else one element each. Rows beyond m are filled with
+// zeros. mn² flops (the diagonal strips bring 16% more for n = 192), m·n elements read once. Bound by the tensor cores'
+// f64 rate from n ≈ 50 (f32: 25) on; 1 000 000×192 on an H100: 0.90 ms in f32 and f64, 48 TFLOP/s of the 64 those
+// products reach.
 
 #include <algorithm>
 #include <type_traits>
@@ -29,8 +30,9 @@
 namespace quoin::cuda {
 
 constexpr int gram_rows = 32, gram_ld = gram_rows + 4, gram_stages = 3, gram_height = 32;
-/// Warps of a block, as many for each of four schedulers, of which registers hold up to 7 units each. n = 128 has 40 units: five for
-/// each of two warps, or four for each of three. f32, widened on its way, needs the third warp more.
+/// Warps of a block, a multiple of four for the four schedulers. A warp's registers hold up to 7 units. n = 128 has 40
+/// units: five for each of two warps of a scheduler, or four for each of three. f32 is widened on its way, and needs
+/// the third warp more.
 constexpr int gram_warps = 12, few_gram_warps = 8, most_units_of_warp = 7;
 template <class T>
 constexpr bool takes_few_warps(int units) {
@@ -39,8 +41,8 @@ constexpr bool takes_few_warps(int units) {
     return few <= most_units_of_warp && few * few_gram_warps * cost < many * gram_warps * 4;
 }
 
-/// A (m×n), and B (m×p) of which block (x, y) multiplies the `width` columns, a multiple of 8, from y · width on; without B, A
-/// by itself.
+/// The operands: A (m×n) and B (m×p), or A alone. Block (x, y) multiplies `width` columns of B, a multiple of 8, from y
+/// · width on.
 template <class T>
 struct GramOperands {
     const T* A;
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
     extern __shared__ __align__(16) unsigned char shared[];
     T* const stages = reinterpret_cast<T*>(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    // B's columns follow those of A's strips
+    // B's columns follow the columns of A's strips
     const int strip_cols_of_a = ceil_div(of.n, gram_height) * gram_height,
               first_right = cross ? strip_cols_of_a / 8 : 0;
     const int col_tiles = cross ? first_right + of.width / 8 : ceil_div(of.n, 8);
@@ -217,7 +219,8 @@ cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, const Gra
                   stream);
 }
 
-/// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the slabs.
+/// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the
+/// slabs.
 struct CrossGrid {
     int strips, width, groups, blocks;
     /// 0 < n <= 256, 0 < p <= 256

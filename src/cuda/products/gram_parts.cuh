@@ -1,6 +1,7 @@
 #pragma once
 
-// G := the sum of the blocks' partial Gram matrices, upper triangle, zeros below; C := that of their parts of AᵀB (+ C).
+// G := the sum of the blocks' partial Gram matrices, upper triangle, zeros below; C := the sum of their parts of AᵀB (+
+// C).
 //
 // A part is the upper triangle of an n×n matrix in units of `height`×8 (height 16 or 32), strip after strip of `height`
 // rows, each strip from its diagonal to the right, or of AᵀB the whole strips, of height 32:
@@ -12,8 +13,8 @@
 //            │ 4│ 5│
 //            └──┴──┘
 //
-// Thread (x, y) of a block sums parts y, y + 8, … of one element; the eight sums are added in order. Reads are coalesced.
-// Bound by memory (L2, mostly): count · part_size · 8 bytes.
+// Thread (x, y) of a block sums parts y, y + 8, … of one element; the eight sums are added in order. Reads are
+// coalesced. Bound by memory (L2, mostly): count · part_size · 8 bytes.
 
 #include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/runtime/ceil_div.cuh"
@@ -25,7 +26,7 @@ __host__ __device__ constexpr Index part_size(int col_tiles, int height) {
     return Index(unit_count(col_tiles, height)) * height * 8;
 }
 
-/// Of the units of the fused passes, few_columns.cuh and narrow.cuh.
+/// Height of the units of the fused passes, few_columns.cuh and narrow.cuh.
 constexpr int fused_height = 16;
 constexpr int sum_lanes = 32, sum_groups = 8;
 

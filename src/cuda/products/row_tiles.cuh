@@ -1,7 +1,7 @@
 #pragma once
 
-// 16 rows of a matrix as tiles 16×8 (sm90_dmma.cuh) of a warp, widened to f64: rows g and g + 8 of a tile are the matrix's rows 2g
-// and 2g + 1, so that a lane reads and writes pairs. For products in which the order of rows is free.
+// 16 rows of a matrix as tiles 16×8 (sm90_dmma.cuh) of a warp, widened to f64: rows g and g + 8 of a tile are the
+// matrix's rows 2g and 2g + 1, so that a lane reads and writes pairs. For products that allow any order of rows.
 
 #include "cuda/arch/sm70_registers.cuh"
 #include "cuda/arch/sm90_dmma.cuh"
@@ -25,7 +25,7 @@ __device__ __forceinline__ void store_pair(T* p, Number x, Number y) {
 }
 __device__ __forceinline__ void store_pair(float* p, float x, float y) { store_together(p, x, y); }
 
-/// What a lane holds of 8 columns: its rows of columns 2t and 2t + 1.
+/// The entries of 8 columns that a lane holds: its rows of columns 2t and 2t + 1.
 template <class T>
 struct LanePairs {
     Pair<T> of_col[2];
@@ -42,8 +42,8 @@ __device__ __forceinline__ T* lane_of(T* A, Index lda) {
 }
 __device__ __forceinline__ int lane_of(int columns) { return columns - static_cast<int>(threadIdx.x % 4) * 2; }
 
-/// From a lane's first entry, where `left` columns exist from its own on, any number; zeros for others and for rows from `valid`
-/// on, all 16 of which exist, and in pairs, where `whole`.
+/// Loads from p, the lane's first entry. `left` columns exist from its own on, any number. Other columns, and rows from
+/// `valid` on, become zeros. If `whole`, all 16 rows exist and can be read in pairs.
 template <bool whole, class T>
 __device__ __forceinline__ LanePairs<T> load_pairs(const T* p, Index lda, int left, Index valid) {
     const int first = threadIdx.x % 32 / 4 * 2;
@@ -61,8 +61,9 @@ __device__ __forceinline__ LanePairs<T> load_pairs(const T* p, Index lda, int le
     return a;
 }
 
-/// use(j, columns 8j … of 16 rows of A), of which `valid` exist; zeros beyond them and beyond n. All loads are under way before the first
-/// is waited for (Q and R of 1 000 000×192 in f32 on an H100 2.16 ms, and 2.25 where each tile's are waited for).
+/// Calls use(j, columns 8j … of 16 rows of A). `valid` of the rows exist; rows beyond them and columns beyond n are
+/// zeros. All loads are under way before the first is waited for (Q and R of 1 000 000×192 in f32 on an H100: 2.16 ms,
+/// and 2.25 tile by tile).
 template <int col_tiles, class T, class Use>
 __device__ __forceinline__ void load_rows(const T* A, Index lda, int n, Index valid, bool pairs, Use use) {
     const auto load = [&]<bool whole>() {

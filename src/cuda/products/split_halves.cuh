@@ -17,7 +17,7 @@
 //   largest_bits  the bits of max |a_ij| over the finite ones, which has to be 0 before: NaN and Inf stay in their columns; threads
 //                 stride, a warp's maximum goes there by atomicMax.
 //
-// With one slot each run is there once, rounded: the layouts are then those of A, padded.
+// With one slot each run is there once, rounded. The layouts are then A's own, padded.
 
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/products/split_numbers.cuh"

@@ -1,7 +1,8 @@
 #pragma once
 
-// A number of f32 in numbers of 16 bits for the tensor cores: rounded once, s x = f16(s x) + δ, or as a sum of two of f16 (Ootomo and Yokota
-// 2022): s x = hi + lo + δ with hi = f16(s x), lo = f16(s x − hi), |δ| <= 2⁻²³|s x| + 2⁻²⁵, and for x = hi + lo, y = hi' + lo'
+// A number of f32 in numbers of 16 bits for the tensor cores: rounded once, s x = f16(s x) + δ, or as a sum of two of
+// f16 (Ootomo and Yokota 2022): s x = hi + lo + δ with hi = f16(s x), lo = f16(s x − hi), |δ| <= 2⁻²³|s x| + 2⁻²⁵, and
+// for x = hi + lo, y = hi' + lo'
 //
 //     x y ≈ lo hi' + hi lo' + hi hi'        (lo lo' is below 2⁻²² |x y|)
 
@@ -14,7 +15,8 @@
 
 namespace quoin::cuda {
 
-/// Scaled by 2^split_exponent, entries of magnitude up to 2 stay far from f16's largest 2¹⁶, and those of 2⁻²⁰ keep their bits.
+/// Scaled by 2^split_exponent, entries of magnitude up to 2 stay far from f16's largest 2¹⁶, and entries of 2⁻²⁰ keep
+/// their bits.
 constexpr int split_exponent = 14;
 
 template <class H>

@@ -1,9 +1,9 @@
 // Products of f32 by numbers of 16 bits (products/split_halves.cuh) over cuBLAS's GEMM with sums in f32.
 //
 // The tensor cores cut sums off where they should round, so that the error of a long one grows with its length and not
-// with the length's root. A corrected product is added up in runs: AᵀB in runs of `corrected_run_rows` by `sum_parts` in
-// double, while the parts fit into `halves_bytes`, and otherwise in runs of `long_run_rows`, one after the other into C, in f32;
-// A B in runs of `corrected_run_cols`.
+// with the length's root. A corrected product is added up in runs: AᵀB in runs of `corrected_run_rows` by `sum_parts`
+// in double, while the parts fit into `halves_bytes`, and otherwise in runs of `long_run_rows`, one after the other
+// into C, in f32; A B in runs of `corrected_run_cols`.
 
 #include "cuda/products/split_products.hpp"
 
@@ -58,8 +58,8 @@ struct Form {
     }
 };
 
-/// Either layout of A, or both: `parts` of A.cols columns of slots · rows.padded(), and `sides` of slots · cols.padded() columns
-/// of ld.
+/// Either layout of A, or both: `parts` of A.cols columns of slots · rows.padded(), and `sides` of slots ·
+/// cols.padded() columns of ld.
 struct Layouts {
     __half* parts = nullptr;
     Runs rows{1, 1, 1};
@@ -115,13 +115,14 @@ Index columns_at_a_time(Index length, Index n) {
     return std::min(n, std::max<Index>(128, most_bytes / (length * Index(sizeof(__half))) / 128 * 128));
 }
 
-/// Rows of the runs of AᵀB for C n×p: `parts` says that their products are parts to be summed, and do not follow each other.
+/// Rows of the runs of AᵀB for C n×p: `parts` says that their products are parts to be summed, and do not follow each
+/// other.
 struct RunsOfRows {
     bool parts;
     Runs runs;
     RunsOfRows(Context<Cuda>& ctx, const Form& form, Index m, Index n, Index p)
         : parts(choose_parts(ctx, form, m, n, p)), runs(m, longest(ctx, form, parts, m, n, p), 64) {}
-    /// Of rounded operands, one after the other, whatever n and p are.
+    /// Runs of rounded operands, one after the other, for any n and p.
     explicit RunsOfRows(Index m) : parts(false), runs(m, rounded_run, 64) {}
 
 private:
@@ -173,7 +174,7 @@ void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, 
     }
 }
 
-/// C := C − A B of A's sides (`slots` of them, of which the last Form::slots of B's are taken) and B's parts.
+/// C := C − A B of A's sides and B's parts. A has `slots` slots; the last Form::slots of B are used.
 void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Runs& runs, const __half* A_sides,
                     Index lda, const __half* B_runs, const Scalars& scalars, MatrixView<float, Cuda> C) {
     const cublasHandle_t blas = ctx.state().blas();

@@ -8,12 +8,13 @@
 //         ├──────┤         └────┘      8×8 in the order in which they are multiplied: lane l finds its two numbers of the
 //         │  …   │        (shared)     right operand, (κ, κ') = (2t, 2t+1), at 2l. Warps exchange no data.
 //
-// Products of f32 are exact and sums carry f64's u; C is rounded once: |error| <= (u + O(k u²)) |C − A B| + k 2⁻⁵³ (|C| + |A||B|).
+// Products of f32 are exact and sums carry f64's u; C is rounded once: |error| <= (u + O(k u²)) |C − A B| + k 2⁻⁵³ (|C|
+// + |A||B|).
 //
 // Shared: 512 · ⌈k/8⌉⌈p/8⌉ bytes: 160 KB for k = 192, p = 100. Registers: 8⌈p/8⌉ + about 60, at most 168.
-// Any ld and alignment; 8-byte accesses where A, C and their ld allow, else one element each. 2mkp flops, p rounded up to a
-// multiple of 8; mk + 2mp elements read or written once. Bound by the tensor cores' f64 rate: 1 000 000×192
-// with 100 columns 1.04 ms on an H100, 39 TFLOP/s of its tiles.
+// Any ld and alignment; 8-byte accesses where A, C and their ld allow, else one element each. 2mkp flops, p rounded up
+// to a multiple of 8; mk + 2mp elements read or written once. Bound by the tensor cores' f64 rate: 1 000 000×192 with
+// 100 columns 1.04 ms on an H100, 39 TFLOP/s of its tiles.
 
 #include <algorithm>
 
@@ -38,8 +39,8 @@ __device__ __forceinline__ void load_right_operand(double* blocks, int k, int p,
     __syncthreads();
 }
 
-/// C := C − A B for the warp's 16 rows, of which `valid` exist, all of them and A's in pairs where `whole`; B as the lane's numbers
-/// of its blocks.
+/// C := C − A B for the warp's 16 rows. `valid` of them exist. If `whole`, all exist, and A and C can be read in pairs.
+/// B: the lane's numbers of its blocks.
 template <bool whole, int col_tiles>
 __device__ __forceinline__ void subtract_rows(Tile16x8 (&C)[col_tiles], int k, const float* A, Index lda, Index valid,
                                               const double2* B) {

@@ -1,7 +1,7 @@
-// Tall matrices times small ones: products of f32 with few columns by products/gram.cuh and products/subtract_product.cuh, the
-// rest over cuBLAS. Its sums over rows are split:
-// A is cut into runs of h rows. Few of them, and those of a wide product, go into C one after the other; of others one batched
-// GEMM leaves the n×p product of each, and `sum_parts` adds them in order, in double.
+// Tall matrices times small ones: products of f32 with few columns by products/gram.cuh and
+// products/subtract_product.cuh, the rest by cuBLAS. Sums over rows by cuBLAS are split: A is cut into runs of h rows.
+// If they are few, or the product is wide, they go into C one after the other. Otherwise one batched GEMM makes the n×p
+// product of each run, and `sum_parts` adds them in order, in double.
 //
 //   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in blocks
 //              of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an element are

@@ -1,4 +1,4 @@
-// The life of a context: its stream and those beside it, handles of libraries, progress and trace.
+// The life of a context: its own stream and its side streams, handles of libraries, progress and trace.
 
 #include <memory>
 #include <utility>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Every call of CUDA and its libraries goes through QUOIN_CUDA_CHECK, with blas.hpp or solver.hpp for cuBLAS and cuSOLVER; every
-// launch is followed by `check_launch`.
+// Every call of CUDA and its libraries goes through QUOIN_CUDA_CHECK, with blas.hpp or solver.hpp for cuBLAS and
+// cuSOLVER; every launch is followed by `check_launch`.
 
 #include <cuda_runtime_api.h>
 

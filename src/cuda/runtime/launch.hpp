@@ -14,8 +14,8 @@ struct LaunchShape {
     unsigned cluster = 0;    ///< blocks of a cluster; 0: the kernel has no clusters
 };
 
-/// From now on blocks of `kernel` may have all shared memory of the current device, and clusters any size. CUDA is told once for
-/// each kernel and device: the limit belongs to the kernel, and another thread's launch must not find it lowered.
+/// Allows blocks of `kernel` all shared memory of the current device, and clusters of any size. Does so once for each
+/// kernel and device, because the limit belongs to the kernel, and another thread's launch must not find it lowered.
 cudaError_t lift_limits(const void* kernel);
 
 /// kernel<<<shape, stream>>>(arguments…).

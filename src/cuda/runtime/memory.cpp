@@ -23,7 +23,7 @@ struct Pools {
         static Pools& pools = *new Pools;  // contexts may go after static objects do
         return pools;
     }
-    /// What they keep on a device goes back.
+    /// Returns the spare memory of all pools on a device.
     void trim(int device) {
         const std::lock_guard lock(mutex);
         for (const DeviceQueue* queue : queues) {
@@ -142,7 +142,7 @@ void Arena::release(std::size_t used, std::size_t extra) noexcept {
                 base_ = static_cast<char*>(detail::allocate_device(queue_, wanted_));
                 size_ = wanted_;
             } catch (const Error&) {
-                // the next call finds out whether it can have what it needs
+                // the next call finds out whether there is memory for it
             }
         }
         wanted_ = 0;

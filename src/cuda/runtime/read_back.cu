@@ -1,6 +1,6 @@
-// Numbers that the host decides by. They are copied, which needs no multiprocessor: all of those may be busy with a large product. While
-// matrices are copied out, a few bytes would wait 10 ms behind them for the one copy engine of that direction. Then a kernel stores the
-// numbers in pinned memory.
+// Reads back the few numbers on which the host's decisions depend. They are copied, which needs no multiprocessor: all
+// of these may be busy with a large product. While matrices are copied out, a few bytes would wait 10 ms for the one
+// copy engine of that direction. Then a kernel stores the numbers in pinned memory.
 
 #include <algorithm>
 

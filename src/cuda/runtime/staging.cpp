@@ -1,6 +1,7 @@
-// What comes from the host's memory and goes back to it. Pinned memory is read and written in place. Pageable memory is copied to and
-// from a bounded pool of pinned buffers by the host's cores: to pin it would cost a GiB a tenth of a second or more in pages of 4 KiB,
-// as long as six times its way over the bus, and take all of it from the system.
+// Copies between the host's memory and the device. Pinned memory is read and written in place. The host's cores copy
+// pageable memory to and from a bounded pool of pinned buffers. Pinning it instead would take a tenth of a second or
+// more for a GiB in pages of 4 KiB, six times the time of its way over the bus, and would keep all of it from the
+// system.
 
 #include "cuda/runtime/staging.hpp"
 
@@ -123,7 +124,7 @@ private:
     int b_ = 0;
 };
 
-/// The same from the device: `take(block, rows, columns)` is called for a block once it is there, while the next one is on
+/// Copies from the device. Calls `take(block, rows, columns)` for a block once it has arrived, while the next one is on
 /// its way.
 template <class T>
 class Arrivals {
@@ -169,7 +170,7 @@ private:
     int b_ = 0;
 };
 
-/// Of a piece that the caller fills or empties.
+/// Bytes of a piece that the caller fills or empties.
 template <class T>
 constexpr Index staged_elements = Tuning<Cuda>::passed_bytes / Index(sizeof(T));
 
@@ -343,7 +344,8 @@ void finish_copies(Context<Cuda>& ctx) {
     if (Staging* const staging = ctx.state().staging_made()) staging->finish(ctx.stream());
 }
 
-// Pinned memory is copied in pieces: a panel's decision, a few bytes on another stream, would wait for the end of one large copy.
+// Pinned memory is copied in pieces: a panel's decision, a few bytes on another stream, would wait for the end of one
+// large copy.
 
 template <class T, class D>
 void start_copy_from_host(Context<D>& ctx, View<const T, Host> A, View<T, D> B) {

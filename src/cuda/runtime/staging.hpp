@@ -6,8 +6,9 @@
 
 namespace quoin::cuda {
 
-/// A few pinned buffers between pageable memory and one stream. The host's cores fill and empty them on a second stream, in the order
-/// of the first, so that neither the caller nor the device waits (`in`, `out`); or the caller does itself, by turns (`buffer`).
+/// A few pinned buffers between pageable memory and one stream. The host's cores fill and empty them on a second
+/// stream, in the order of the first, so that neither the caller nor the device waits (`in`, `out`); or the caller does
+/// itself, by turns (`buffer`).
 class Staging {
 public:
     static constexpr int count = Tuning<Cuda>::staging_buffers;
@@ -27,19 +28,19 @@ public:
 
     Staging();
     Staging(const Staging&) = delete;
-    /// Waits for what is on its way.
+    /// Waits for all copies.
     ~Staging();
 
-    /// B := A behind what is on `stream`.
+    /// B := A after the work already on `stream`.
     template <class T>
     void in(cudaStream_t stream, MatrixView<const T> A, MatrixView<T, Cuda> B);
-    /// B := A behind what is on `stream`, which goes on when A is in the buffers.
+    /// B := A after the work already on `stream`. The stream goes on when A is in the buffers.
     template <class T>
     void out(cudaStream_t stream, MatrixView<const T, Cuda> A, MatrixView<T> B);
     /// Later work on `stream` waits for what was copied out.
     void finish(cudaStream_t stream);
 
-    /// Buffer b, with so many bytes; what it holds is lost where it had fewer. It may still be in use.
+    /// Returns buffer b with at least `least` bytes. Its contents are lost if it had fewer. It may still be in use.
     Buffer& buffer(int b, std::size_t least);
 
 private:

@@ -60,11 +60,11 @@ public:
     };
 
     bool is_limited() const { return limited_; }
-    /// Whether it may grow for so many bytes, or has them: what can do with less asks.
+    /// Whether `bytes` more can be taken within the limit. Callers that can work with less memory ask this first.
     bool has_room_for(Index bytes) const {
         return !limited_ || used_ + static_cast<std::size_t>(bytes) + (1 << 20) <= size_;
     }
-    /// So many bytes and no more, for what asks; 0: without limit. What the pool keeps goes back first. Between frames.
+    /// Limits the arena to `bytes` (0: no limit). Releases the pool's spare memory first. Call it between frames.
     void limit(std::size_t bytes);
 
 private:
@@ -87,7 +87,7 @@ public:
     Pinned(const Pinned&) = delete;
     ~Pinned();
     std::size_t bytes() const { return bytes_; }
-    /// At least so many bytes; what they held is lost where there were fewer.
+    /// Returns at least `bytes`. Their contents are lost if there were fewer.
     void* at_least(std::size_t bytes);
 
 private:
@@ -95,10 +95,10 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// From now on `second` runs behind what is enqueued on `first`.
+/// Work enqueued on `second` from now on starts after the work already on `first`.
 void order(cudaEvent_t event, cudaStream_t first, cudaStream_t second);
 
-/// The GPU's clock beside that of a trace: a moment of a stream, and when it was.
+/// Maps the GPU's clock to a trace's: a moment of a stream, and its time on the trace.
 struct TraceClock {
     /// Waits for the stream.
     TraceClock(cudaStream_t stream, const Trace& trace);
@@ -125,15 +125,17 @@ struct Context<Cuda>::State {
 
     cublasHandle_t blas();
     cusolverDnHandle_t solver();
-    /// A stream beside this one with handles and arena of its own, ahead of it on the device: the side stream, or that of moves
-    /// in or out.
+    /// Returns the context of the side stream, or of the stream for moves in or out. It has handles and an arena of its
+    /// own, and a higher priority on the device.
     Context<Cuda>& side(Trace::Row of);
-    /// Lane i: a stream for matrices that this one's caller has several of (batch.hpp), with handles and memory of its own.
+    /// Lane i: a stream for matrices that this one's caller has several of (batch.hpp), with handles and memory of its
+    /// own.
     Context<Cuda>& lane(int i);
     /// Buffers between pageable memory and this stream.
     cuda::Staging& staging();
     cuda::Staging* staging_made() const { return staging_.get(); }
-    /// Bytes that this stream and those beside it hold: their pools, and cuBLAS's workspace of each handle.
+    /// Returns the bytes that this stream, its side streams and its lanes hold: their pools, and cuBLAS's workspace of
+    /// each handle.
     std::size_t held() const;
     /// The host's cores, for the steps that they take.
     Context<Host>& host();
@@ -147,7 +149,7 @@ struct Context<Cuda>::State {
         send(p, count);
         return receive<T>();
     }
-    /// The same in two steps: `receive` does not wait for what is enqueued after `send`. One pair at a time.
+    /// Reads back in two steps. `receive` does not wait for work enqueued after `send`. One pair at a time.
     template <class T>
     void send(const T* p, Index count) {
         static_assert(sizeof(T) % 4 == 0 && alignof(T) >= 4);
@@ -157,8 +159,8 @@ struct Context<Cuda>::State {
     const T* receive() {
         return static_cast<const T*>(receive_words());
     }
-    /// Returns what the kernel of work(told, first, parts) writes to *told, as soon as it does; `untold` is no such answer. The kernel may
-    /// have more to do. *first is ~0 and *parts 0 on the device, and the kernel leaves them so.
+    /// Returns what the kernel of work(told, first, parts) writes to *told, as soon as it does; `untold` is no such
+    /// answer. The kernel may have more to do. *first is ~0 and *parts 0 on the device, and the kernel leaves them so.
     template <class Work>
     unsigned long long told_by(unsigned long long untold, Work work) {
         auto* const p = static_cast<unsigned long long*>(read_back_.at_least(sizeof(untold)));
@@ -191,7 +193,7 @@ private:
     bool stream_is_done();
     static constexpr int looks_between_queries = 1 << 12;
 
-    /// cuBLAS takes so much for a handle on Hopper, from no pool.
+    /// The workspace of a cuBLAS handle on Hopper. It comes from no pool.
     static constexpr std::size_t cublas_workspace_bytes = std::size_t(32) << 20;
 
     detail::DeviceQueue& queue_;
@@ -200,7 +202,7 @@ private:
     std::unique_ptr<cuda::Staging> staging_;
     std::unique_ptr<Context<Cuda>> sides_[3];
     std::vector<std::unique_ptr<Context<Cuda>>> lanes_;
-    /// work(context) for the streams beside this one and its lanes.
+    /// Calls work(context) for the side streams and the lanes.
     template <class Work>
     void for_each_own(const Work& work) const {
         for (const auto& one : sides_) {
@@ -209,7 +211,7 @@ private:
         for (const auto& one : lanes_) work(*one);
     }
     std::unique_ptr<Context<Host>> host_;
-    bool side_copies_out_ = false;  ///< matrices, on a stream of this context or of the one that it is beside
+    bool side_copies_out_ = false;  ///< whether a side stream of this context, or of its main context, copies matrices out
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
     unsigned long long* counters_of_checks_ = nullptr;
     cuda::Pinned read_back_, panel_staging_;

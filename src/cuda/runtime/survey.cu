@@ -1,4 +1,4 @@
-// What the driver says of the machine's GPUs.
+// Surveys the machine's GPUs by the driver.
 
 #include "cuda/runtime/error.hpp"
 
@@ -10,7 +10,7 @@ __global__ void probe() {}
 
 std::string problem_of(cudaError_t status) { return status == cudaSuccess ? "" : cudaGetErrorString(status); }
 
-/// Of the current device.
+/// Describes the current device.
 Gpu describe(int device) {
     Gpu gpu;
     cudaDeviceProp properties;

@@ -71,7 +71,8 @@ private:
     Matrix<One, Cuda> list_;
 };
 
-/// Runs factor(check), and returns the first member with NaN or Inf, or −1. Waits until the kernel has read all members, not for its end.
+/// Runs factor(check), and returns the first member with NaN or Inf, or −1. Waits until the kernel has read all
+/// members, not for its end.
 template <class Factor>
 Index find_bad(Context<Cuda>& ctx, Members members, bool check_finite, Factor factor) {
     if (!check_finite || members.count == 0) {

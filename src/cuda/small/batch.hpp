@@ -1,8 +1,8 @@
 #pragma once
 
-// Matrices of one shape, all in one launch: those of up to 4×4 a thread a matrix (small/thread_per_matrix.cuh), small ones a thread a
-// column (small/thread_per_column.cuh), taller ones of few columns a thread some rows (small/cluster_per_matrix.cuh), all three in LAPACK's
-// format; larger ones strip by strip (strips/strips.cuh).
+// Matrices of one shape, all in one launch. Up to 4×4 a thread holds a matrix (small/thread_per_matrix.cuh), small ones
+// have a thread for each column (small/thread_per_column.cuh), taller ones of few columns a cluster
+// (small/cluster_per_matrix.cuh). All three are in LAPACK's format. Larger ones go strip by strip (strips/strips.cuh).
 
 #include <functional>
 #include <optional>
@@ -53,7 +53,7 @@ public:
 private:
     cuda::BatchSize columns_size(Index count) const;
     cuda::strips::StripSize strips_size(Index count) const;
-    /// Those of member `first` and the ones behind it.
+    /// Returns the factors of members `first`, `first` + 1, …
     cuda::strips::StripFactors<T> strips_from(Index first) const;
     void apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
                const cuda::BatchEntries<const T>& from, bool identity, const cuda::BatchEntries<T>& to) const;
@@ -64,10 +64,11 @@ private:
 };
 
 namespace cuda {
-/// Whether `count` matrices, each so many flops, leave much of the device idle one after the other, and may go side by side.
+/// Whether `count` matrices of `flops` each would leave much of the device idle one after the other, and may run on
+/// several streams.
 bool side_by_side_pays(Context<Cuda>& ctx, Index count, double flops);
-/// work(lane, i) for i < count, several at a time, each lane from a thread of its own. Of several exceptions that of the least i is
-/// thrown.
+/// Calls work(lane, i) for i < count, several at a time, each lane from a thread of its own. Throws the exception of
+/// the least i.
 void for_each_side_by_side(Context<Cuda>& ctx, Index count, const std::function<void(Context<Cuda>&, Index)>& work);
 }  // namespace cuda
 

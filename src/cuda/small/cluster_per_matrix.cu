@@ -63,7 +63,7 @@ template <class T>
 void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
            const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
-    // of the columns that a cluster holds with so many rows
+    // the columns that a cluster holds with size.m rows
     Index at_once = std::min<Index>(p, 32);
     while (!with_rows<T>(size.m, at_once, [](auto) {})) --at_once;
     with_rows<T>(size.m, at_once, [&]<class K>(K) {

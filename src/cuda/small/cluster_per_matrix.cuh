@@ -1,20 +1,21 @@
 #pragma once
 
-// Matrices of few columns and more rows than a warp holds, factored by reflectors a column at a time, everything in registers: a thread some
-// rows.
+// Matrices of few columns and more rows than a warp holds, factored by reflectors a column at a time, everything in
+// registers. Each thread holds a few rows.
 //
 // A cluster of blocks holds a matrix: R rows a thread of its N columns, zeros beyond n. Step j takes x = A(j:m, j):
 //
 //     s_l = Σ_{i>j} x_i a_il
 //     β, τ and 1/(α − β);  a_il −= v_i w_l, w = τ (a_j + vᵀa).
 //
-// The products are added over a thread's rows, over its warp, over its block in shared memory, and over the cluster through mailboxes. Row j
-// goes out with them, from the block that has it. Every warp adds the same parts in the same order, and so knows the same reflector. Row j
-// of R leaves, and the columns on the right move up by one register, so that every step has the same instructions. Products with Q have the
-// same shape: columns of C in place of A's.
+// The products are added over a thread's rows, over its warp, over its block in shared memory, and over the cluster
+// through mailboxes. Row j goes out with them, from the block that has it. Every warp adds the same parts in the same
+// order, and so knows the same reflector. Row j of R leaves, and the columns on the right move up by one register, so
+// that every step has the same instructions. Products with Q have the same shape: columns of C in place of A's.
 //
-// Shared: parts of warps and blocks, 4N numbers a warp and a block, and V, N R numbers a thread, where it is kept. Bound by latency: a column
-// costs a dot product, a barrier and a way through the cluster, a square root and a division one after the other.
+// Shared: parts of warps and blocks, 4N numbers a warp and a block, and V, N R numbers a thread, where it is kept.
+// Bound by latency: a column costs a dot product, a barrier and a way through the cluster, a square root and a division
+// one after the other.
 
 #include <cooperative_groups.h>
 
@@ -35,14 +36,13 @@ struct RowsKernel {
     static_assert((N & (N - 1)) == 0, "the columns' parts are folded by halves");
 };
 
-/// Of a column, those of a thread.
+/// The rows of one column that a thread holds.
 template <class T, int R>
 struct alignas(R * sizeof(T) < 16 ? R * sizeof(T) : 16) HeldRows {
     T at[R];
 };
 
-/// What the warps of a block and the blocks of a cluster tell each other: of each its part, 0 where there is none, and behind them all a row;
-/// in two sets in turn.
+/// Partial sums of every warp and block (0 if absent), then row j. Double-buffered.
 template <class K>
 struct RowsShared {
     using T = typename K::Scalar;
@@ -100,7 +100,8 @@ public:
 #pragma unroll
         for (int c = 0; c < count; ++c) s.of_warps[round % 2][K::most_warps][c] = a[c];
     }
-    /// All threads' parts of column lane % P, P the power of 2 from `count` on, in every lane; and `row`, what was told.
+    /// All threads' parts of column lane % P, P the power of 2 from `count` on, in every lane; and `row`, what was
+    /// told.
     template <int count, class Combine>
     __device__ __forceinline__ T joined(T (&part)[K::N], T& row, Combine combine) {
         constexpr int P = count <= 4 ? 4 : count <= 8 ? 8 : count <= 16 ? 16 : 32;
@@ -146,7 +147,7 @@ struct RowsStep {
     T beta, tau, scale;  ///< of the reflector
     T own, loss;         ///< a_jl and w_l of the lane's l
     T x[K::R];           ///< column j below row j, zeros above
-    int exponent = 0;    ///< of the column, which is 2^-exponent times what it was
+    int exponent = 0;    ///< the column is scaled by 2^-exponent
 
     __device__ __forceinline__ RowsStep(int j, T (&a)[K::R][K::N], RowsThread<K>& me) {
         constexpr int R = K::R;
@@ -223,8 +224,8 @@ __device__ __forceinline__ void reflect_rows(typename K::Scalar (&c)[K::R][K::N]
     }
 }
 
-/// a := the thread's rows of columns first, first + 1, … of the m×cols matrix A, zeros beyond it. Reads what is there a few times, so that
-/// nothing waits for an address.
+/// a := the thread's rows of columns first, first + 1, … of the m×cols matrix A, zeros beyond it. Reads the last row
+/// and column again instead of entries beyond them, so that no load waits for a condition.
 template <class K>
 __device__ __forceinline__ void load_rows(const typename BatchEntries<const typename K::Scalar>::One& A, int m,
                                           Index first, Index cols, const RowsThread<K>& me,
@@ -267,10 +268,11 @@ __device__ __forceinline__ void store_rows(const typename BatchEntries<typename 
     }
 }
 
-/// What is kept of the factors by a kernel.
+/// The factors that a kernel keeps.
 enum class RowsKept { R, VR, QR };
 
-/// Factors matrix b by cluster b. Where `check` asks, nothing is written of a matrix with NaN or Inf. The first output may be A.
+/// Factors matrix b by cluster b. With a `check`, writes nothing of a matrix with NaN or Inf. The first output may be
+/// A.
 template <class K, RowsKept kept>
 __global__ void __launch_bounds__(K::most_threads)
     factor_rows(BatchSize size, BatchEntries<const typename K::Scalar> A, BatchEntries<typename K::Scalar> first_out,

@@ -1,4 +1,5 @@
-// Matrices of a batch side by side: a stream and a host thread each, since a factorization by panels waits for certificates.
+// Matrices of a batch side by side: a stream and a host thread each, since a factorization by panels waits for
+// certificates.
 
 #include <algorithm>
 #include <atomic>

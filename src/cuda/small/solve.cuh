@@ -27,7 +27,7 @@ struct SolveProblem {
     T *norms, *condition;
     int p;
 };
-/// Those of a uniform batch, by the distances from each to the next, or a list.
+/// The matrices of a uniform batch, by the distance from each to the next, or of a list.
 template <class T>
 struct SolveProblems {
     SolveProblem<T> first;
@@ -46,7 +46,7 @@ struct SolveProblems {
     }
 };
 
-/// x := R⁻¹ x, of which rows below `last` are zeros.
+/// x := R⁻¹ x. Rows of x below `last` are zeros.
 template <class T, int K>
 __device__ void solve_column(int n, int last, const T* R, T (&x)[K]) {
     const int lane = threadIdx.x;
@@ -84,7 +84,8 @@ __device__ void solve_transposed(int n, const T* R, T (&x)[K]) {
 
 inline constexpr int most_solve_warps = 8;
 
-/// shortest: C := [R⁻ᵀB; 0]; otherwise X := R⁻¹C₁ and norms. R of problem i at R + i·n². What is refused is NaN, in all of C too.
+/// shortest: C := [R⁻ᵀB; 0]; otherwise X := R⁻¹C₁ and norms. R of problem i at R + i·n². What is refused is NaN, in all
+/// of C too.
 template <class T, int K>
 __global__ void __launch_bounds__(32 * most_solve_warps)
     solve_problems(BatchSize size, SolveProblems<T> problems, const T* all_R, bool shortest, T rcond,

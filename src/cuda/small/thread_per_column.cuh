@@ -1,14 +1,15 @@
 #pragma once
 
-// Many small matrices, m <= 64 and n <= 32, factored by reflectors a column at a time, everything in registers: a thread a column.
+// Many small matrices, m <= 64 and n <= 32, factored by reflectors a column at a time, everything in registers: a
+// thread a column.
 //
 // `Group` lanes hold a matrix, lane l its column l. Several matrices a warp.
-// Step j: lane j leaves x = A(j:m, j) in shared memory. All lanes find s_l = Σ_{i>j} x_i a_il, of which s_j is the norm's, then β, τ
-// and 1/(α − β), each for itself, and update. Row j of R goes to shared memory and the rows below move up by one register, so that every
-// step has the same instructions.
+// Step j: lane j leaves x = A(j:m, j) in shared memory. All lanes find s_l = Σ_{i>j} x_i a_il, s_j being the norm's,
+// then β, τ and 1/(α − β), each for itself, and update. Row j of R goes to shared memory and the rows below move up by
+// one register, so that every step has the same instructions.
 //
-// Products with Q (and Q itself, which is Q I) have the same shape: columns of C in place of A's, reflectors from memory.
-// Bound by latency: a column costs a dot product, a square root and a division one after the other.
+// Products with Q (and Q itself, which is Q I) have the same shape: columns of C in place of A's, reflectors from
+// memory. Bound by latency: a column costs a dot product, a square root and a division one after the other.
 
 #include "cuda/arch/sm70_registers.cuh"
 #include "cuda/elements/batch_entries.cuh"
@@ -78,20 +79,21 @@ __device__ void reflect_own_column(const T* v, T tau, T (&a)[Rows]) {
     for (int i = 0; i < Rows; ++i) a[i] -= w * v[i];
 }
 
-/// What the lanes of a matrix share: column j from row j on, as step j finds it, and row j of R.
+/// Shared memory of the lanes of a matrix: column j from row j on, as step j finds it, and row j of R.
 template <class T, int Rows, int Group>
 struct HeldColumns {
     /// 16 bytes apart from the next column's banks.
     alignas(16) T x[Group][Rows + vector_size<T>];
     T r[Group][Group + 1];
 };
-/// Keeps what was read of `Left` numbers out of registers, where there are too few for them.
+/// Has `Left` numbers of T read from shared memory again, if registers are too few for them.
 template <int Left, class T>
 __device__ __forceinline__ void forget() {
     if constexpr (Left * sizeof(T) > 256) forget_memory();
 }
 
-/// Step j. a_i is the lane's entry of row j + i, 0 <= i < Left, and of row j + 1 + i after it; tau and scale are of the lane's own column.
+/// Step j. a_i is the lane's entry of row j + i, 0 <= i < Left, and of row j + 1 + i after it; tau and scale are of the
+/// lane's own column.
 template <int Left, int Group, class T, int Rows>
 __device__ __forceinline__ void factor_column(int j, int lane, T (&a)[Rows], HeldColumns<T, Rows, Group>& held, T& tau,
                                               T& scale) {
@@ -132,7 +134,8 @@ __device__ __forceinline__ void factor_column(int j, int lane, T (&a)[Rows], Hel
     held.r[j][lane] = lane == j ? (e == 0 ? h.beta : scalbn(h.beta, e)) : own - w;
     if (lane == j) tau = h.tau, scale = h.scale;
 }
-/// Step j of Q := H_0 ⋯ H_{k−1} I, from the last: c_i is the lane's entry of row j + 1 + i of H_{j+1} ⋯ I, and of row j + i after it.
+/// Step j of Q := H_0 ⋯ H_{k−1} I, from the last: c_i is the lane's entry of row j + 1 + i of H_{j+1} ⋯ I, and of row j
+/// + i after it.
 template <int Left, int Group, class T, int Rows>
 __device__ __forceinline__ void form_column(int j, int lane, const HeldColumns<T, Rows, Group>& held, T tau, T scale,
                                             T (&c)[Rows]) {
@@ -173,10 +176,10 @@ __device__ __forceinline__ void form_columns_from(int k, int lane, const HeldCol
         form_column<Left, Group>(j, lane, held, tau, scale, c);
 }
 
-/// Of a block, whose lanes wait for each other only.
+/// Threads of a block. Its lanes wait only for each other.
 inline constexpr int column_threads = 32;
 
-/// Where `check` asks, nothing is written of a matrix with NaN or Inf. The first output may be A.
+/// Factors the batch. With a `check`, writes nothing of a matrix with NaN or Inf. The first output may be A.
 template <class T, int Rows, int Group, bool FormQ>
 __global__ void __launch_bounds__(column_threads)
     factor_columns(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {

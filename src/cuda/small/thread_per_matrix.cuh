@@ -25,8 +25,8 @@ __device__ ThreadMatrix<T> load_matrix(const typename BatchEntries<const T>::One
     return C;
 }
 
-/// The warp's matrices, `rows`×`cols` each, one after the other, from lane 0's on: to memory through `staging`, so that
-/// threads that are side by side write what is side by side. Lanes that are not in `writes` have nothing.
+/// Stores the warp's matrices, `rows`×`cols` each, one after the other, from lane 0's on. They go through `staging`, so
+/// that neighbouring threads write neighbouring entries. Lanes that are not in `writes` store nothing.
 template <class T>
 __device__ void store_matrices(const BatchEntries<T>& to, Index b, bool writes, int rows, int cols,
                                const ThreadMatrix<T>& C, T* staging) {
@@ -113,7 +113,7 @@ __device__ void factor_matrix(ThreadMatrix<T>& A, int k, T (&tau)[thread_side]) 
         }
         const Reflector<T> h(x[j], squares);
         tau[j] = h.tau;
-        // w = τ (a_jl + vᵀa_l), a_l −= v w behind column j; v itself in it
+        // w = τ (a_jl + vᵀa_l), a_l −= v w for l > j; column j becomes v
 #pragma unroll
         for (int l = j + 1; l < thread_side; ++l) {
             T s = 0;
@@ -130,7 +130,7 @@ __device__ void factor_matrix(ThreadMatrix<T>& A, int k, T (&tau)[thread_side]) 
     });
 }
 
-/// Where `check` asks, nothing is written of a matrix with NaN or Inf. The first output may be A.
+/// Factors the batch. With a `check`, writes nothing of a matrix with NaN or Inf. The first output may be A.
 template <class T>
 __global__ void __launch_bounds__(matrix_threads)
     factor_in_threads(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {

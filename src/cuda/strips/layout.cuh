@@ -1,10 +1,10 @@
 #pragma once
 
-// A strip of a matrix in the registers of a cluster of blocks, or of one block, and what a block shares.
+// A strip of a matrix in the registers of a cluster of blocks, or of one block, and the shared memory of a block.
 //
-// The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of the W of all blocks holds
-// tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. The tensor cores take that
-// as operand B of VᵀC, in f32 of two tiles at once, and as accumulator of Cᵀ − UᵀVᵀ: C never moves.
+// The image of a strip is tiles of 8 rows, each with its `Width` columns one after the other. Warp w of the W of all
+// blocks holds tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. The tensor cores
+// take that as operand B of VᵀC, in f32 of two tiles at once, and as accumulator of Cᵀ − UᵀVᵀ: C never moves.
 
 #include "cuda/arch/sm70_barriers.cuh"
 #include "cuda/arch/sm70_registers.cuh"
@@ -35,10 +35,11 @@ struct Strip {
     /// Tiles whose products go to one sum of the tensor cores.
     static constexpr int summed = R < 8 ? R : 8;
     static_assert(R % chunk == 0 && R % summed == 0 && summed % chunk == 0 && (Width == 16 || Width == 32));
-    /// Tiles whose products are one block of instructions, and sums that they go to in turn, the same for any number of panels: what
-    /// follows one another must not depend on it.
+    /// Tiles whose products are one block of instructions, and sums that they go to in turn, the same for any number of
+    /// panels: what follows one another must not depend on it.
     static constexpr int group = columns >= 32 ? 2 : chunk, sums = std::is_same_v<T, double> && Width == 16 ? 2 : 1;
-    /// Whether reflectors may be made of Gram matrices (reflectors_by_gram.cuh): those of wide strips take longer than their columns one by one.
+    /// Whether reflectors may be made from Gram matrices (reflectors_by_gram.cuh). For wide strips that takes longer
+    /// than column by column.
     static constexpr bool by_gram = Width == 16;
     /// Warps that make T.
     static constexpr int t_warps = Width / 4;
@@ -46,10 +47,10 @@ struct Strip {
     T c[R][H * panels][2];  ///< in registers: what takes a strip is inlined
 };
 
-/// Warps of reflectors_by_gram.cuh that share the rows of R, and as many those of C₁ and Λ⁻¹.
+/// Warps of reflectors_by_gram.cuh that share the rows of R; an equal number shares the rows of C₁ and Λ⁻¹.
 inline constexpr int chain_warps = 4;
 
-/// What the blocks of a cluster send to each other, `count` numbers each at most, in two rounds by turns.
+/// Messages between the blocks of a cluster, `count` numbers each at most. Double-buffered.
 template <class T, int count, int cluster>
 struct ClusterInbox {
     alignas(16) T from[2][cluster][count];
@@ -71,8 +72,8 @@ struct StripShared {
     alignas(16) T part[S::warps][S::panels * square];
     alignas(16) T t[square];
     UpdateOperands<T, Width, S::columns> u;  ///< −Uᵀ
-    /// What a step of reflectors_by_gram.cuh takes: row j of G; row j − 1 of R but for its signs, √G(j − 1, j − 1), and row and column j − 1 of C₁
-    /// and column j − 1 of Λ⁻¹.
+    /// What a step of reflectors_by_gram.cuh takes: row j of G; row j − 1 of R but for its signs, √G(j − 1, j − 1), and
+    /// row and column j − 1 of C₁ and column j − 1 of Λ⁻¹.
     struct alignas(16) Step {
         T gram[Width], r[Width], top_row[Width], top_column[Width], inverse[Width], norm;
     };
@@ -119,7 +120,8 @@ struct alignas(2 * sizeof(T)) Pair {
     T at[2];
 };
 
-/// The first `rows` rows of a column of a matrix, rows i and i + 1 at once, i even: in one access where they lie side by side.
+/// The first `rows` rows of a column of a matrix, rows i and i + 1 at once, i even: in one access where they lie side
+/// by side.
 template <class T>
 class PairedRows {
 public:
@@ -174,8 +176,8 @@ private:
     T first, second;
 };
 
-/// work(r, n), both constants, for the slots r, …, r + n − 1 of each group of a chunk, a constant, that has rows of a V from tile `first`
-/// on.
+/// work(r, n), both constants, for the slots r, …, r + n − 1 of each group of a chunk, a constant, that has rows of a V
+/// from tile `first` on.
 template <class S, class Chunk, class Work>
 __device__ __forceinline__ void for_active_groups(Chunk, int first, Work work) {
     const StripThread<S> me;
@@ -186,13 +188,14 @@ __device__ __forceinline__ void for_active_groups(Chunk, int first, Work work) {
     });
 }
 
-/// Of the warps that make T.
+/// Waits for the warps that make T.
 template <class S>
 __device__ __forceinline__ void wait_for_t_warps() {
     wait_for_warps<2, S::t_warps>();
 }
 
-/// What each warp has, joined: first eight by eight. A sum has the same bits whether a cluster has 16 warps in one block or in two.
+/// Joins the parts of the warps, first eight by eight. So a sum has the same bits whether a cluster has 16 warps in one
+/// block or in two.
 template <int warps, class T, class Join>
 __device__ __forceinline__ T join_warps(const T* dots, Join join) {
     if constexpr (warps > 8) {
@@ -218,7 +221,8 @@ __device__ __forceinline__ T sum_of_warps(const T* dots) {
     return join_warps<warps>(dots, Plus());
 }
 
-/// The blocks of a cluster, which exchange what each has of a sum. Every exchange is called by all threads of all blocks.
+/// The blocks of a cluster, which exchange what each has of a sum. Every exchange is called by all threads of all
+/// blocks.
 template <class S>
 class Cluster {
 public:
@@ -240,7 +244,8 @@ public:
             __syncthreads();
         }
     }
-    /// Of 16 bytes each of the first `senders` threads: what all blocks have for them, joined two by two in the order of ranks.
+    /// Exchanges 16 bytes of each of the first `senders` threads, and combines the values of all blocks pairwise in
+    /// rank order.
     template <int senders, class Join>
     __device__ __forceinline__ Vector<T> exchange(const Vector<T>& mine, Join join) {
         constexpr int N = vector_size<T>;
@@ -274,8 +279,8 @@ public:
         }
         return result;
     }
-    /// dots[column], which has a part of each warp, := what all warps of all blocks have, joined, and zeros; if `given`, its Width numbers
-    /// := those of the block that has them. Starts and ends with a barrier of the block.
+    /// Reduces dots[column] over the warps of all blocks. If `given`, also broadcasts its Width numbers from the block
+    /// that has them. Starts and ends with a barrier of the block.
     template <class Join, int stride>
     __device__ __forceinline__ void join_dots(T (*dots)[stride], Join join, T* given = nullptr,
                                               bool has_given = false) {
@@ -311,8 +316,8 @@ private:
     int round_ = 0;
 };
 
-/// s.part[0] := the sum of all parts of all blocks, Width² numbers for each of `panels` panels; if `with_t`, s.t in every block := that of
-/// the block that has it.
+/// s.part[0] := the sum of all parts of all blocks, Width² numbers for each of `panels` panels. If `with_t`, also
+/// broadcasts s.t from the block that has it.
 template <int panels, bool with_t = false, class S>
 __device__ __forceinline__ void sum_parts(StripShared<S>& s, Cluster<S>& cluster, bool has_t = false) {
     using T = typename S::Scalar;
@@ -381,8 +386,8 @@ __device__ __forceinline__ void sum_and_store_dots(T (&part)[S::H], T (*dots)[st
     }
 }
 
-/// C := C + V U, or V U / lift if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory. next(chunk) when this warp
-/// has done with a chunk of V.
+/// C := C + V U, or V U / lift if `replaces`, for the first `panels` panels of C, of V and Uᵀ in shared memory.
+/// next(chunk) when this warp has done with a chunk of V.
 template <bool replaces, int panels, class S, class Next>
 __device__ __forceinline__ void add_product(S& C, const StripShared<S>& s, int first, Next next) {
     using T = typename S::Scalar;

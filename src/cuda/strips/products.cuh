@@ -9,8 +9,8 @@
 //     f16, depth 16    |x − hi − lo| <= 2⁻²³|x| + 2⁻²⁵, for numbers whose sizes are known: V and the columns of a strip
 //     TF32, depth 8    |x − hi − lo| <= 2⁻²²|x|, for all of f32's range: T and W, once a panel
 //
-// In f32 tensor cores round sums towards zero: a column that took every product into its own accumulator would lose length with each.
-// Sums start from zero instead, and are added with rounding to nearest. In f64 they round to nearest.
+// In f32 tensor cores round sums towards zero: a column that took every product into its own accumulator would lose
+// length with each. Sums start from zero instead, and are added with rounding to nearest. In f64 they round to nearest.
 
 #include "cuda/arch/sm80_mma.cuh"
 #include "cuda/arch/sm90_dmma.cuh"
@@ -26,7 +26,7 @@ struct Operand<double, N> {
     __device__ __forceinline__ void set(int i, double x) { v[i] = x; }
     double v[N] = {};
 };
-/// Of f32: pairs of f16, or numbers of TF32.
+/// An operand of f32: pairs of f16, or numbers of TF32.
 template <int N>
 struct Operand<float, N> {
     /// Register i, two neighbours of a sum, in f16.
@@ -67,9 +67,9 @@ __device__ __forceinline__ const double (&right_of(int, const Operand<double, N>
     return B.v;
 }
 
-/// V in tiles of 8 rows and `Width` columns, as it lies in memory: f64 column after column, f32 as 2⁴V in f16, all of hi before all
-/// of lo. |v| <= 1, so that hi + lo is 2⁴v to 2⁻²³|2⁴v| + 2⁻²⁵. `lift`: by how much Λ⁻¹ (reflectors_by_gram.cuh), |Λ⁻¹| <= 2⁴, is larger as an
-/// operand.
+/// V in tiles of 8 rows and `Width` columns, as it lies in memory: f64 column after column, f32 as 2⁴V in f16, all of
+/// hi before all of lo. |v| <= 1, so that hi + lo is 2⁴v to 2⁻²³|2⁴v| + 2⁻²⁵. `lift`: by how much Λ⁻¹
+/// (reflectors_by_gram.cuh), |Λ⁻¹| <= 2⁴, is larger as an operand.
 template <class T, int Width>
 struct ReflectorTile;
 
@@ -81,7 +81,8 @@ struct ReflectorTile<double, Width> {
     static constexpr double scale = 1, lift = 1;
 
     using Word = double;
-    /// Rows 2q, 2q + 1 of a column as words of both operands of XᵀX, by parts and depth: of tile `x` of those that are summed over.
+    /// Rows 2q, 2q + 1 of a column as words of both operands of XᵀX, by parts and depth: of tile `x` of those that are
+    /// summed over.
     __device__ __forceinline__ static void split(double (&words)[1][2], int, double above, double below) {
         words[0][0] = above;
         words[0][1] = below;
@@ -118,7 +119,8 @@ struct ReflectorTile<double, Width> {
     }
 
 private:
-    /// Where rows 2q, 2q + 1 of a column are, in units of 16 bytes: so that rows of four columns are in different banks.
+    /// Where rows 2q, 2q + 1 of a column are, in units of 16 bytes: so that rows of four columns are in different
+    /// banks.
     __device__ __forceinline__ static int unit(int col, int q) { return 4 * col + (q ^ (col & 2)); }
 };
 
@@ -151,7 +153,7 @@ struct ReflectorTile<float, Width> {
             x[2 * i] = (h.x + l.x) / scale, x[2 * i + 1] = (h.y + l.y) / scale;
         }
     }
-    /// The same of this tile and, if it is there, of the one `next` entries further on.
+    /// Loads from this tile and, if it exists, from the one `next` entries further on.
     __device__ __forceinline__ static void load_left(unsigned (&a)[4], const float* tile, int next, bool has_next,
                                                      int mi, int pass, int lane) {
         const float* const own = tile + (has_next && lane >= 16 ? next : 0);
@@ -171,8 +173,8 @@ struct ReflectorTile<float, Width> {
     }
 };
 
-/// Uᵀ, columns×Width, as operands A in shared memory, each lane's registers side by side: its columns depth·kk, … and rows 16mi, … in
-/// operand (kk, mi).
+/// Uᵀ, columns×Width, as operands A in shared memory, each lane's registers side by side: its columns depth·kk, … and
+/// rows 16mi, … in operand (kk, mi).
 template <class T, int Width, int columns>
 struct UpdateOperands;
 

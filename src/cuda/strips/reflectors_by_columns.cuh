@@ -6,9 +6,9 @@
 
 namespace quoin::cuda::strips {
 
-/// Reflectors of the strip's first `columns` columns, whose diagonal starts in tile `first`, one of slot From or a later one; zeros
-/// above that. The strip then has V below the diagonal and zeros from there up. Row-major in upper triangles: VᵀV in s.part[1], but for its
-/// diagonal, R in s.part[2]; tau in s.tau.
+/// Reflectors of the strip's first `columns` columns, whose diagonal starts in tile `first`, one of slot From or a
+/// later one; zeros above that. The strip then has V below the diagonal and zeros from there up. Row-major in upper
+/// triangles: VᵀV in s.part[1], but for its diagonal, R in s.part[2]; tau in s.tau.
 template <class S, int From>
 __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, Cluster<S>& cluster, int first, int columns) {
     using T = typename S::Scalar;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void factor_panel(S& strip, StripShared<S>& s, Cluste
                 unscaled = scalbn(T(1), e);
             }
             const Reflector<T> reflector(alpha, below);
-            // z_l = vᵀa_l: of the columns on the right, τ z_l is what they lose along v; of those on the left, VᵀV
+            // z_l = vᵀa_l: the columns on the right lose τ z_l v; those on the left give VᵀV
             const T own_row = row[lane], z = fma(reflector.scale, sum_of_warps<S::warps>(dots[lane]), own_row),
                     loss = reflector.tau * z,
                     factor = lane == j  ? reflector.scale

@@ -1,30 +1,33 @@
 #pragma once
 
-// The reflectors of a strip C whose columns are far from collinear, from its Gram matrix: its rows are read in three products of
-// matrices instead of once a column.
+// The reflectors of a strip C whose columns are far from collinear, from its Gram matrix: its rows are read in three
+// products of matrices instead of once a column.
 //
 //     G = CᵀC = RᵀR                     Cholesky, a row of R a step
 //     C₁ − L Λ = R,   V = [L; C₂ Λ⁻¹]   the same step for C₁, the strip's top. Λ(j, ·) is what the columns lose along v_j. The sign
 //                                       of R(j, ·) makes |Λ(j, j)| = |C₁(j, j)| + |R(j, j)|
 //     T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, τ_j = 2/‖v_j‖²
 //
-// T is made of the computed V, so Q is orthogonal whatever the error of V. That error shows in QᵀC, below R and in R. Let columns have
-// norm 1. Products lose ε of G: 2⁻²¹ in f32, u in f64. To first order RᵀR = G + E with |E| <= ε has the factor R + E R⁻¹. So both errors are
-// of order ε μ, μ = max_l Σ_i |Λ⁻¹(i, l)|, for other columns max_l Σ_i |Λ⁻¹(i, l)| ‖c_i‖. With random E of size ε and μ up to 8 they were at
-// most 90 u in 20 trials each of 48 to 512 rows. The E of products is ten times smaller.
+// T is made of the computed V, so Q is orthogonal whatever the error of V. That error shows in QᵀC, below R and in R.
+// Let columns have norm 1. Products lose ε of G: 2⁻²¹ in f32, u in f64. To first order RᵀR = G + E with |E| <= ε has
+// the factor R + E R⁻¹. So both errors are of order ε μ, μ = max_l Σ_i |Λ⁻¹(i, l)|, for other columns max_l Σ_i |Λ⁻¹(i,
+// l)| ‖c_i‖. With random E of size ε and μ up to 8 they were at most 90 u in 20 trials each of 48 to 512 rows. The E of
+// products is ten times smaller.
 
 #include "cuda/strips/layout.cuh"
 
 namespace quoin::cuda::strips {
 
-/// Strips of fewer rows go column by column: most have a larger μ than most_growth, above which C has no reflectors by its Gram matrix.
+/// Strips of fewer rows go column by column: most have a larger μ than most_growth, above which C has no reflectors by
+/// its Gram matrix.
 inline constexpr int least_rows_by_gram = 48;
 inline constexpr float most_growth = 8;
-/// Of a column x with norm ν and diagonal entry α, what (ν − |α|)/ν must exceed, well above ε: a column of zeros below α has H = I, which
-/// no Gram matrix shows.
+/// The bound that (ν − |α|)/ν must exceed for a column x with norm ν and diagonal entry α, well above ε. If x is zero
+/// below α, H = I, and a Gram matrix does not show that.
 template <class T>
 inline constexpr T least_below = std::is_same_v<T, float> ? 0x1p-15 : 0x1p-40;
-/// Of ‖c‖²: other columns are scaled first. In f32 two halves of f16 keep columns of 1/2 <= ‖c‖ <= 2¹² and their Λ⁻¹.
+/// Bounds on ‖c‖². Other columns are scaled first. In f32 two halves of f16 keep columns of 1/2 <= ‖c‖ <= 2¹² and their
+/// Λ⁻¹.
 template <class T>
 __device__ __forceinline__ bool needs_no_scale(T squares) {
     return std::is_same_v<T, float> ? squares >= T(0x1p-2) && squares <= T(0x1p24)
@@ -81,9 +84,9 @@ __device__ __forceinline__ void normalize_columns(S& C, StripShared<S>& s, Clust
     __syncthreads();
 }
 
-/// s.V := X, the strip's tiles from `first` on, of which stored(start, n) when this warp has slots start, …, start + n − 1 there, and
-/// all_stored() when the block has all; s.part[1] := XᵀX, row-major, by the warps that make T. If `with_t`, every block gets s.t from the
-/// one that has tile `first`.
+/// s.V := X, the strip's tiles from `first` on. Calls stored(start, n) when this warp has stored slots start, …, start
+/// + n − 1, and all_stored() when the block has stored all. s.part[1] := XᵀX, row-major, by the warps that make T. If
+/// `with_t`, every block gets s.t from the one that has tile `first`.
 template <bool with_t, class S, class Stored, class AllStored>
 __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, Cluster<S>& cluster, int first,
                                                 Stored stored, AllStored all_stored) {
@@ -145,9 +148,9 @@ __device__ __forceinline__ void store_with_gram(const S& X, StripShared<S>& s, C
     }
 }
 
-/// Of G in s.part[1] and C₁ in s.t, row-major: R with its scale to `r_block`, row-major, L below the diagonal of s.part[0], Λ⁻¹ to s.u,
-/// Σ_i |Λ⁻¹(i, l)| ‖c_i‖ over a warp's rows to s.chain.sums, or the largest number if column l has next to nothing below its diagonal entry.
-/// By 2 chain_warps warps: lane l has column l.
+/// Factors G in s.part[1] and C₁ in s.t, both row-major. Writes R with its scale to `r_block`, row-major, L below the
+/// diagonal of s.part[0], and Λ⁻¹ to s.u. s.chain.sums := Σ_i |Λ⁻¹(i, l)| ‖c_i‖ over a warp's rows, or the largest
+/// number if column l is nearly zero below its diagonal entry. By 2 chain_warps warps: lane l has column l.
 template <class S>
 __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scalar* r_block) {
     using T = typename S::Scalar;
@@ -242,8 +245,9 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
     s.chain.sums[warp][l] = has_below ? sum : std::numeric_limits<T>::max();
 }
 
-/// R to `r_block`; V to the tiles of `image`, and v_stored() when the block's are there; by the warps that make T, VᵀV to s.part[1] and tau
-/// to s.tau. Returns false, with a strip that has only been scaled, if the columns are too close to collinear.
+/// R to `r_block`; V to the tiles of `image`, and v_stored() when the block's are there; by the warps that make T, VᵀV
+/// to s.part[1] and tau to s.tau. Returns false, with a strip that has only been scaled, if the columns are too close
+/// to collinear.
 template <class S, class VStored>
 __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, int tiles,
                                                typename S::Scalar* image, typename S::Scalar* r_block,

@@ -6,8 +6,8 @@
 
 namespace quoin::cuda::strips {
 
-/// Of a batch of m×n matrices, k = min(m, n): 8-row tiles of a matrix, pieces of it of `width` columns, and the first of them, `panels`,
-/// that have reflectors.
+/// The size of a batch of m×n matrices, k = min(m, n). A matrix has `tiles` tiles of 8 rows and `pieces` pieces of
+/// `width` columns. The first `panels` pieces have reflectors.
 struct StripSize {
     Index count;
     int m, n, k, tiles, pieces, panels, width;

@@ -10,7 +10,7 @@ namespace quoin::cuda::strips {
 
 namespace {
 
-/// Strips of which `blocks` blocks share a multiprocessor.
+/// Strips, and the number of blocks that share a multiprocessor.
 template <class S_, int blocks_>
 struct Resident {
     using S = S_;
@@ -33,7 +33,8 @@ struct StripKernel {
 template <class T, int width, int r, int warps, int blocks, int cluster = 1, int panels = 1>
 using Strips = StripKernel<Resident<Strip<T, width, r, warps, cluster>, blocks>,
                            Resident<Strip<T, width, r, warps, cluster, panels>, blocks>>;
-/// Blocks of 8 warps for few, which take the shortest time, and half as many blocks of 16 warps with half the registers each for many.
+/// Blocks of 8 warps for few, which take the shortest time, and half as many blocks of 16 warps with half the registers
+/// each for many.
 template <class T, int cluster>
 using MoreWarps = StripKernel<Resident<Strip<T, 16, 8, 8, cluster>, 1>, Resident<Strip<T, 16, 8, 16, cluster / 2>, 1>>;
 
@@ -43,7 +44,8 @@ void with_strips(Index m, Work work) {
     const auto first_of = [&](auto... kernels) {
         with_first([&](auto kernel) { return m <= kernel.rows; }, work, kernels...);
     };
-    // One matrix, some and many of n×n, H100, ms by this kernel and by (width, r, warps, blocks, cluster) with less or more of each:
+    // One matrix, some and many of n×n, H100, ms by this kernel and by (width, r, warps, blocks, cluster) with less or
+    // more of each:
     //   f32    176²    1, 40     0.083, 0.090         (16, 2, 16, 1) 0.092, 0.098
     //          352²    1, 40     0.19, 0.205          (16, 3, 16, 1) 0.181, 0.224
     //          512²    1, 640    0.287, 3.41          (32, 8, 8, 2) 0.41, 3.58     (16, 4, 16, 1) 0.266, 4.35
@@ -55,7 +57,8 @@ void with_strips(Index m, Work work) {
     //          2048²             1.61                 (16, 4, 16, 1, 4) 1.77       (16, 4, 8, 2, 8) 2.0
     //          4096²             8.26                 (16, 4, 16, 1, 8) 8.9
     //          8192 × 256        0.374                (16, 8, 16, 1, 8) 0.44
-    // Since then an update has fewer instructions: 640 × 512² 3.06, 60 × 1024² 2.11, 8 × 2048² 2.76, 2 × 4096² 5.65 in f32, on an H100.
+    // Since then an update has fewer instructions: 640 × 512² 3.06, 60 × 1024² 2.11, 8 × 2048² 2.76, 2 × 4096² 5.65 in
+    // f32, on an H100.
     if constexpr (std::is_same_v<T, float>) {
         first_of(Strips<T, 32, 1, 8, 2>(), Strips<T, 16, 2, 8, 2>(), Strips<T, 16, 3, 8, 2>(), Strips<T, 16, 4, 8, 2>(),
                  Strips<T, 16, 6, 8, 2>(), Strips<T, 16, 8, 8, 2, 1, 2>(), Strips<T, 16, 8, 16, 1, 1, 2>(),
@@ -68,9 +71,10 @@ void with_strips(Index m, Work work) {
                  MoreWarps<T, 8>(), Strips<T, 16, 16, 8, 1, 8>());
     }
 }
-/// work(strips) for matrices that have `pieces` pieces in all. In f32 more panels a strip read V fewer times, and fewer have more
-/// multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take 0.9, 0.9 and 0.8 of the time by two
-/// panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 × 192) take 3.9 ms by 16 warps and 5.9 by twice 8, one 0.21 and 0.15.
+/// work(strips) for matrices that have `pieces` pieces in all. In f32 more panels a strip read V fewer times, and fewer
+/// have more multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take 0.9, 0.9
+/// and 0.8 of the time by two panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 × 192) take 3.9 ms by
+/// 16 warps and 5.9 by twice 8, one 0.21 and 0.15.
 template <class T, class Work>
 void with_strips(Index multiprocessors, Index m, Index pieces, Work work) {
     with_strips<T>(m, [&]<class Kernel>(Kernel) {
@@ -114,7 +118,7 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
             const FiniteCheck& check, Index multiprocessors) {
     if (size.count == 0) return;
     Arena::Frame frame(ctx);
-    // the next ticket, then what is done of each matrix
+    // the next ticket, then the progress of each matrix
     auto* const next_ticket = frame.take<unsigned long long>(1 + (size.count + 1) / 2);
     int* const done = reinterpret_cast<int*>(next_ticket + 1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(next_ticket, 0, sizeof(*next_ticket) + size.count * sizeof(*done), ctx.stream()));
@@ -146,8 +150,8 @@ namespace {
 
 constexpr int unpack_warps = 8;
 
-/// Up to `rows` rows of V and R, or of R with zeros below if `upper`, from the strips' images and R's diagonal blocks to matrices, and
-/// tau to where there is memory for it. A warp has 32/width tiles at a time, a lane a column of one.
+/// Up to `rows` rows of V and R, or of R with zeros below if `upper`, from the strips' images and R's diagonal blocks
+/// to matrices, and tau to where there is memory for it. A warp has 32/width tiles at a time, a lane a column of one.
 template <class T, int width>
 __global__ void __launch_bounds__(32 * unpack_warps)
     unpack_images(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to, BatchEntries<T> tau) {

@@ -1,24 +1,24 @@
 #pragma once
 
-// Many matrices of up to 8·R·warps·cluster rows, factored strip by strip of `Width` columns: a cluster of blocks, or one block, holds a
-// strip in its registers.
+// Many matrices of up to 8·R·warps·cluster rows, factored strip by strip of `Width` columns: a cluster of blocks, or
+// one block, holds a strip in its registers.
 //
 //     A = [ strip 0 | strip 1 | … ]     strip s:  C := H_{s−1}ᵀ ⋯ H_1ᵀ H_0ᵀ C, H_i = I − V_i T_i V_iᵀ, from the strips before it,
 //                                       then its own reflectors V_s, T_s, and R above them, which are written once
 //
-// One launch factors the whole batch. Clusters draw tickets (strip, matrix), a strip after the strips that it needs, and wait for V_i
-// until the cluster that makes it says so: a strip may be updated by V_0 … V_{i−1} while another cluster makes V_i. T_i comes after V_i,
-// and is waited for after VᵀC. The bits of a result do not depend on the order in which clusters come.
+// One launch factors the whole batch. Clusters draw tickets (strip, matrix), a strip after the strips that it needs. A
+// cluster waits for V_i until it is published. So a strip may be updated by V_0 … V_{i−1} while another cluster makes
+// V_i. T_i follows V_i, and is needed only after VᵀC. The bits of a result do not depend on the order of the clusters.
 //
 //     W := VᵀC       sums over a warp's own rows, then over warps in shared memory, then over the blocks of the cluster
 //     U := op(T) W   H²/2 products, H = Width/8, by every block
 //     C := C − V U   by each warp for its rows, while the next V comes into the places that are free
 //
 // f32 takes three products of f16 for one (products.cuh). The numbers have sizes that f16 holds: a column starts with
-// 2 <= max |c| <= 2⁸, of more than 2048 rows 2⁴ <= max |c| <= 2⁶, and keeps its norm, at most √m max |c| < 2¹⁴; |v| <= 1; columns of
-// VT and VTᵀ are some τv = 2v/‖v‖² turned by reflectors, and ‖v‖ >= 1, so that |u| <= 2‖c‖. What halves lose of a column is about
-// u max |c| in norm.
-// Many matrices are bound by these products, few by the chain of columns (reflectors_by_columns.cuh), and of panels (reflectors_by_gram.cuh).
+// 2 <= max |c| <= 2⁸, of more than 2048 rows 2⁴ <= max |c| <= 2⁶, and keeps its norm, at most √m max |c| < 2¹⁴; |v| <=
+// 1; columns of VT and VTᵀ are some τv = 2v/‖v‖² turned by reflectors, and ‖v‖ >= 1, so that |u| <= 2‖c‖. Splitting a
+// column into halves loses about u max |c| in norm. Many matrices are bound by these products, few by the chain of
+// columns (reflectors_by_columns.cuh), and of panels (reflectors_by_gram.cuh).
 
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/elements/column_vectors.cuh"
@@ -42,8 +42,8 @@ __device__ int exponent_of(typename S::Scalar largest) {
     }
 }
 
-/// C := columns first, first + 1, … of an m×cols matrix, each times 2^-e, e in s.exponent. Whether all of the thread's entries are
-/// finite.
+/// C := columns first, first + 1, … of an m×cols matrix, each times 2^-e, e in s.exponent. Whether all of the thread's
+/// entries are finite.
 template <class S>
 __device__ __forceinline__ bool load_strip(S& C, StripShared<S>& s, Cluster<S>& cluster,
                                            const typename BatchEntries<const typename S::Scalar>::One& A, int m,
@@ -131,8 +131,8 @@ struct PanelCopies {
     const T* own;  ///< of panel 0: 16 bytes of the warp's first tile
 };
 
-/// Starts the copies of this warp's tiles of V in one chunk, a constant, zeros above its diagonal block and below A, and with the first of
-/// T if `with_t`. Each warp copies what it reads of V.
+/// Starts the copies of this warp's tiles of V in one chunk, a constant, with zeros above its diagonal block and below
+/// A. The first chunk also copies T if `with_t`. Each warp copies the part of V that it reads.
 template <class S, class Chunk>
 __device__ __forceinline__ void fetch_chunk(StripShared<S>& s, const PanelCopies<S>& copies, int panel, Chunk chunk,
                                             bool with_t) {
@@ -170,9 +170,9 @@ __device__ __forceinline__ void fetch_chunk(StripShared<S>& s, const PanelCopies
     }
 }
 
-/// C := (I − V op(T) Vᵀ) C, of C's first `panels` panels, with the V and T whose copies are under way, one group a chunk. `meanwhile()` is
-/// called by the last warp, and may be what brings T; `seen()` by all, after it; `next(chunk)` by all when this warp has done with a chunk
-/// of V, and starts a group.
+/// C := (I − V op(T) Vᵀ) C, of C's first `panels` panels, with the V and T whose copies are under way, one group a
+/// chunk. `meanwhile()` is called by the last warp, and may be what brings T; `seen()` by all, after it; `next(chunk)`
+/// by all when this warp has done with a chunk of V, and starts a group.
 template <int panels, class S, class Meanwhile, class Seen, class Next>
 __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>& cluster, int first, bool transpose,
                                             Meanwhile meanwhile, Seen seen, Next next) {
@@ -300,8 +300,8 @@ __device__ __forceinline__ void apply_panel(S& C, StripShared<S>& s, Cluster<S>&
     add_product<false, panels>(C, s, first, next);
 }
 
-/// By the warps that make T: `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1] and tau in s.tau:
-/// 8×8 blocks on the diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
+/// By the warps that make T: `to` := T = (diag(1/τ) + triu(VᵀV, 1))⁻¹, as it lies in shared memory, of VᵀV in s.part[1]
+/// and tau in s.tau: 8×8 blocks on the diagonal, then T12 = −T11 (VᵀV)12 T22 of twice the size.
 template <class S>
 __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* to) {
     using T = typename S::Scalar;
@@ -366,8 +366,8 @@ __device__ void invert_gram(StripShared<S>& s, bool stores, typename S::Scalar* 
     }
 }
 
-/// Writes R in the tiles from `first` to `past`, and sets it to zero in the strip: its first `panels` panels, of which `pieces` have an
-/// image.
+/// Writes R in the tiles from `first` to `past`, and sets it to zero in the strip. Acts on the first `panels` panels of
+/// the strip; `pieces` of them have an image.
 template <int panels, class S>
 __device__ __forceinline__ void store_r_rows(S& C, const StripShared<S>& s, int first, int past, int tiles,
                                              typename S::Scalar* image, int pieces) {
@@ -479,8 +479,8 @@ __device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Clus
     if (rank == 0 && threadIdx.x < columns) F.tau[b * size.k + panel * S::Width + threadIdx.x] = s.tau[threadIdx.x];
 }
 
-/// Factors the batch. done[b]: the number of panels of matrix b that have their T, and in units of v_done the number of blocks' parts of V.
-/// Tickets go strip by strip through `group` matrices at a time.
+/// Factors the batch. done[b]: the number of panels of matrix b that have their T, and in units of v_done the number of
+/// blocks' parts of V. Tickets go strip by strip through `group` matrices at a time.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
     factor_strips(StripSize size, Index group, BatchEntries<const typename S::Scalar> A,
@@ -581,8 +581,8 @@ __global__ void __launch_bounds__(S::threads, blocks)
     }
 }
 
-/// to := op(Q) from, p columns. If `upper`, from is [E; 0], E upper triangles of k rows, or I without matrices: only panels up to
-/// c/Width change column c.
+/// to := op(Q) from, p columns. If `upper`, from is [E; 0], E upper triangles of k rows, or I without matrices: only
+/// panels up to c/Width change column c.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
     apply_strips(StripSize size, StripFactors<typename S::Scalar> F, bool transpose, Index p,

@@ -21,11 +21,12 @@ StripSize size_of(Index count, Index m, Index n);
 template <class T>
 void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const T>& A, const StripFactors<T>& F,
             const FiniteCheck& check, Index multiprocessors = 0);
-/// to := op(Q) from, p columns. If `upper`, from is [E; 0] and has upper triangles E of k rows, or, without matrices, E = I.
+/// to := op(Q) from, p columns. If `upper`, from is [E; 0] and has upper triangles E of k rows, or, without matrices, E
+/// = I.
 template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
            const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to);
-/// V and R, m×n, or R, k×n; and tau, k×1, where there is memory for it.
+/// to := V and R (m×n) or R (k×n), as `factor` says, and tau (k×1) if it has memory.
 template <class T>
 void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, Factor factor,
             const BatchEntries<T>& to, const BatchEntries<T>& tau = {});

@@ -34,7 +34,7 @@ struct LeafStrip {
     static constexpr int ld = rows + 8, size = ld * strip_cols;
     T* data;
 
-    /// The chunk's rows of the matrix at C, of which h rows and `cols` columns exist, begin to move here.
+    /// Starts to copy the chunk's rows of the matrix at C here. h rows and `cols` columns exist.
     template <int bytes>
     __device__ void copy(const T* C, Index ldc, int first, int h, int cols) const {
         constexpr int width = bytes / int(sizeof(T)), pieces = chunk_rows / width, step = 32 / pieces;
@@ -62,7 +62,7 @@ template <int rows, class T>
 constexpr std::size_t apply_leaf_bytes(int warps) {
     return 2 * reflector_doubles<rows> * sizeof(double) + warps * LeafStrip<rows, T>::size * sizeof(T);
 }
-/// Warps that stage, beside those that multiply.
+/// Warps that stage; others multiply.
 inline constexpr int stage_warps = 2;
 /// As many warps that multiply as shared memory holds, 10 at most for want of registers.
 template <int rows, class T>
@@ -72,7 +72,7 @@ constexpr int apply_leaf_warps() {
     return warps;
 }
 
-/// Warps that form the panel's columns, and those that multiply beside them at most.
+/// Warps that form the panel's columns, and the maximum number of warps that multiply at the same time.
 inline constexpr int form_strips = tile_width / strip_cols;
 template <int rows, class T>
 constexpr int apply_and_form_warps() {

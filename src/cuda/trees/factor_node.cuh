@@ -9,7 +9,7 @@
 //     ownership     reflect_tile.cuh: a tile in registers; a triangle's zeros below its diagonal stay zeros, so V is made of
 //                   rectangles and triangles again
 //     shared        R, T, x: 18 KB (f32) or 35 KB (f64) with 9 warps
-//     edges         what lies below the triangles is another leaf's V: neither read nor written; columns >= n are zeros;
+//     edges         entries below the triangles are another leaf's V: neither read nor written; columns >= n are zeros;
 //                   a warp without a tile holds zeros
 //     flops         2n³/3 needed, 4n³ issued a triangle; bounded by the latency of n dependent steps a turn
 

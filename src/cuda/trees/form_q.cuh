@@ -4,7 +4,7 @@
 //
 //     root    E := I
 //     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node's turns, in reverse order; all upper triangular
-//     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it beside few columns of C
+//     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it together with few columns of C
 //
 //     grid          one block a node, one warp a tile of factor_node's turns; one block a domain, whose 4 warps are two strips
 //                   of 16 columns by two groups of rows

@@ -2,8 +2,9 @@
 
 // PanelTree (primitives/panel_tree.hpp) as kernels take it: a plain value with its counts worked out on the host.
 //
-// The kernels compute on tiles of 32 columns. A wider panel is a list of sub-panels, each over the whole tree: those of a level
-// (the leaves, or the nodes of one level) in order, each applied to what is right of it before the next is factored.
+// The kernels compute on tiles of 32 columns. A wider panel is a list of sub-panels, each over the whole tree. On a
+// level (the leaves, or the nodes of one level) they go in order, and each is applied to the columns on its right
+// before the next is factored.
 //
 //      domain              member of a node, columns [first, first + width)
 //     ┌────┬────┬────┐    ┌────┬────┬────┐
@@ -26,8 +27,8 @@ inline constexpr int most_leaf_rows = 256;
 /// Most tiles of members that a node absorbs at once, with one T: a warp each.
 inline constexpr int most_node_warps = 15;
 
-/// The sub-panel that begins at column `first`, a multiple of 32, of the panel. A, Tf and C of a kernel begin there, at the
-/// panel's first T, and at the panel's first row.
+/// The sub-panel that begins at column `first`, a multiple of 32, of the panel. A, Tf and C of a kernel begin there, at
+/// the panel's first T, and at the panel's first row.
 struct TreeGeometry {
     Index rows, width, first, tree_width, leaf_rows, domain_rows, fan_in, domains, leaves_each, leaf_count;
 
@@ -75,8 +76,8 @@ struct Node {
     __device__ Index member(Index s) const { return head + s * stride; }
 };
 
-/// What a node's warps absorb at once: all tiles of as many members as they can have, a warp each. The first sub-panel has no
-/// rectangles.
+/// The members that a node's warps absorb at once: a warp holds one tile, and the last member may have to wait for the
+/// next turn. The first sub-panel has no rectangles.
 template <int warps, bool rectangles>
 struct NodeTurns {
     int each;       // members a turn

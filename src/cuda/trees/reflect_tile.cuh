@@ -9,12 +9,12 @@
 //     who owns what     a warp holds `height` rows, 32 or 64, of all 32 columns. Lane (g, q) = (lane % 8, lane / 8) holds
 //                       columns g, g + 8, g + 16, g + 24 of a quarter of the rows, 16 bytes of every 64: a[k][r] =
 //                       A(4v⌊r/v⌋ + vq + r mod v, g + 8k), v elements to 16 bytes. x, `height` elements a warp, is
-//                       broadcast from shared memory: an element read serves four columns. Of what there is one of for a
-//                       column (xᵀA, w, a row of R), lane c holds column c's
+//                       broadcast from shared memory: an element read serves four columns. Lane c holds the per-column values
+//                       of column c: xᵀA, w, and its entry of a row of R
 //     one step          one sum over quarters and warps (one barrier) gives xᵀ[V C] for all columns at once: column j is
 //                       the norm, the columns right of it the update, the columns left of it V(:, 0:j)ᵀ v_j for T
 //     T                 T₁₂ = −T₁ (V₁ᵀV₂) T₂ from blocks of 1, 2, 4, 8, 16 columns, all blocks of one size at once
-//     columns           V of column j stays x_j in registers with its scale beside it; v_j leaves for memory at step j
+//     columns           V of column j stays x_j in registers, together with its scale; v_j leaves for memory at step j
 //     flops             3·h·n² for V and R, h·n² for T, of them 3¼·h·n² issued; bounded by issue slots and the latency of
 //                       n dependent steps, hidden by the other blocks of the multiprocessor
 
@@ -89,7 +89,7 @@ __device__ inline void load_vectors(const T* column, T (&a)[quarter]) {
     }
 }
 
-/// The warp's rows at `A`, of which h exist, and n columns; only rows <= column count where `triangle`; zeros around.
+/// Loads the warp's rows at `A` and n columns; h rows exist; only rows <= column if `triangle`; zeros elsewhere.
 template <class T, int quarter>
 __device__ inline void load_tile(const T* A, Index ld, int h, int n, bool triangle, T (&a)[4][quarter]) {
     const int g = threadIdx.x % 8;
@@ -109,9 +109,9 @@ __device__ inline void load_tile(const T* A, Index ld, int h, int n, bool triang
     }
 }
 
-/// Factors the tile in `a`. R comes from s.R where `stacked` and goes there; V goes to `A`, the warp's rows of which h
-/// exist (below the diagonal of a leaf, up to the diagonals of `triangle`s, one a warp), unless it is null; s.Tk receives
-/// VᵀV and tau. A barrier has to come before s.R is read.
+/// Factors the tile in `a`. R goes to s.R, and comes from there if `stacked`. V goes to `A`, unless it is null: the
+/// warp's h rows, below the diagonal of a leaf, or up to the diagonals of `triangle`s, one a warp. s.Tk receives VᵀV
+/// and tau. A barrier has to come before s.R is read.
 template <bool stacked, class T, int warps, int height>
 __device__ inline void reflect_tile(ReflectShared<T, warps, height>& s, int h, int n, bool triangle, T* A, Index ld,
                                     T (&a)[4][height / 4]) {

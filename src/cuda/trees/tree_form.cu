@@ -11,7 +11,7 @@ template <class T>
 void form_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, MatrixView<T, Cuda> V,
                     MatrixView<const T, Cuda> Tf, MatrixView<T, Cuda> C) {
     with_tile_rows(tree, [&](auto rows) {
-        // doubles in tiles of 256 rows leave no room for a strip of C beside
+        // doubles in tiles of 256 rows leave no room for a strip of C
         constexpr int most = apply_and_form_warps<rows, T>();
         if (C.cols > 0 && C.cols <= most * strip_cols) {
             const ColumnTiles columns(C.cols, std::max(most, 1));

@@ -33,8 +33,8 @@ template <class Work>
 void with_tile_rows(const PanelTree& tree, Work work) {
     with_least<64, 128, most_leaf_rows>(std::min(tree.leaf_rows, tree.rows), work);
 }
-/// Calls `work` with the warps of a node, one for each tile of its members or as many as a block can have, and whether there are
-/// rectangles among the tiles.
+/// Calls `work` with the warps of a node, and whether there are rectangles among the tiles. A warp holds one tile, up
+/// to the limit of a block.
 template <class Work>
 void with_node_warps(const TreeGeometry& geometry, Work work) {
     const Index tiles = (geometry.fan_in - 1) * geometry.member_tiles();

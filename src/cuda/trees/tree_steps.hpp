@@ -1,7 +1,7 @@
 #pragma once
 
-// The steps of a tree over one sub-panel, at most 32 columns of the panel: V are these columns. tree_factor.cu, tree_apply.cu
-// and tree_form.cu hold them, for their kernels take long to compile.
+// The steps of a tree over one sub-panel, at most 32 columns of the panel: V are these columns. tree_factor.cu,
+// tree_apply.cu and tree_form.cu hold them, for their kernels take long to compile.
 
 #include "cuda/runtime/device.hpp"
 #include "cuda/trees/geometry.cuh"

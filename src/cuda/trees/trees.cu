@@ -14,7 +14,7 @@ namespace {
 
 using namespace cuda;
 
-/// What the kernels' tiles can hold.
+/// Throws unless the kernels' tiles can hold the tree.
 void check_tree(const PanelTree& tree) {
     const auto refuse = [](const char* what, Index value, Index most) {
         throw InvalidArgument(std::string("on a GPU ") + what + " of a tree may be at most " + std::to_string(most) +
@@ -35,8 +35,8 @@ void check_tree(const PanelTree& tree) {
     }
 }
 
-/// Calls `work(geometry, own, right)` for every sub-panel from the left, or from the right: its columns of the panel and those
-/// right of it.
+/// Calls `work(geometry, own, right)` for every sub-panel from the left, or from the right: its columns of the panel
+/// and those right of it.
 template <class Work>
 void for_each_sub_panel(const PanelTree& tree, bool from_left, Work work) {
     check_tree(tree);
@@ -70,7 +70,7 @@ template <class T, class D>
 void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, View<T, D> stack) {
     check_tree(tree);
     if (tree.width > tile_width) {
-        // sub-panels change what is right of them: on a copy
+        // sub-panels change the columns on their right: on a copy
         Arena::Frame frame(ctx);
         const MatrixView<T, Cuda> W = frame.matrix<T>(tree.rows, tree.width),
                                   Tf = frame.matrix<T>(tree.inner_block, tree.t_cols());
@@ -141,7 +141,7 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
     for_each_sub_panel(tree, false, [&](const TreeGeometry& geometry, Range own, Range right) {
         const MatrixView<T, Cuda> V = A.col_block(own), Q_right = A.col_block(right);
         if (Q_right.cols > 0) apply_leaves_of<T>(ctx, tree, geometry, Op::None, V, Tf, C);
-        // the columns right of the sub-panel, or those of C, before Q takes the place of V
+        // the columns right of the sub-panel, or C, before Q takes the place of V
         form_leaves_of<T>(ctx, tree, geometry, V, Tf, Q_right.cols > 0 ? Q_right : C);
     });
     ctx.state().add_flops(2.0 * tree.rows * tree.width * tree.width + 4.0 * tree.rows * tree.width * C.cols);

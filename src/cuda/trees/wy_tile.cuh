@@ -33,7 +33,7 @@ inline constexpr int strip_cols = 16;
 
 __device__ inline int swizzle(int i) { return i ^ ((i >> 2) & 1); }
 
-/// What a lane holds of 8 rows of a strip, as an accumulator.
+/// Returns a lane's entries of 8 rows of a strip as an accumulator.
 template <class T>
 __device__ inline Tile16x8 widen(const T (&c)[4]) {
     return {{widened(c[0]), widened(c[1]), widened(c[2]), widened(c[3])}};
@@ -72,8 +72,8 @@ struct Staged {
 
 enum class Shape { Leaf, Rectangle, Triangle };
 
-/// h×n elements in memory: a leaf's reflectors with their unit lower triangle, a rectangle, or an upper triangle, below whose
-/// diagonal so many more count.
+/// h×n elements in memory: a leaf's reflectors with their unit lower triangle, a rectangle, or an upper triangle with
+/// `below` more rows under its diagonal.
 template <class T>
 struct Source {
     Shape shape;
@@ -83,8 +83,8 @@ struct Source {
     int below = 0;
 };
 
-/// Columns to a Staged matrix, every 32nd row a lane, widened and padded with zeros to rows×32, by `warps` warps of which
-/// this is number `warp`. The loads of a batch are in flight before its first store.
+/// Copies columns to a Staged matrix, every 32nd row by the same lane, widened and padded with zeros to rows×32.
+/// `warps` warps share the work; this is number `warp`. The loads of a batch are in flight before its first store.
 template <int rows, class T>
 __device__ inline void stage(const Source<T>& from, double* staged, int warp, int warps) {
     constexpr int batch = std::min(16, 4096 / (rows * int(sizeof(T))));
@@ -127,7 +127,7 @@ __device__ inline void stage(const Source<T>& from, double* staged, int warp, in
     }
 }
 
-/// Shared memory of a leaf's V and, behind it, T.
+/// Shared memory of a leaf's V, followed by T.
 template <int rows>
 inline constexpr int reflector_doubles = Staged<rows>::size + Staged<tile_width>::size;
 
@@ -205,7 +205,7 @@ __device__ inline void subtract_from_top(const Tile16x8 (&W)[4], T (&top)[4][4])
     }
 }
 
-/// The 16 columns of C that a warp owns, the first at `C`, of which `cols` exist. `h` rows exist.
+/// The 16 columns of C that a warp owns, the first at `C`. `cols` columns and `h` rows exist.
 template <class T>
 struct Strip {
     T* lane_c;  // C(2t, g): what the lane holds lies at constant distances from here and from 8 columns on
@@ -215,7 +215,7 @@ struct Strip {
 
     __device__ Strip(T* C, Index ld_, int cols_) : lane_c(C + row(0, 0) + col(0) * ld_), ld(ld_), cols(cols_) {}
 
-    /// The same columns from the row on that is so many below.
+    /// Returns the same columns from row `rows` on.
     __device__ Strip below(int rows) const {
         Strip strip = *this;
         strip.lane_c += rows;
@@ -288,8 +288,8 @@ struct Strip {
     }
 };
 
-/// [E; Q_t] := H [E; 0] for leaf t > 0, and Q_0 = H [E; 0] for leaf 0: a strip's rows [first, last) of `leaf`, of which h exist.
-/// Every warp of the strip holds E.
+/// [E; Q_t] := H [E; 0] for leaf t > 0, and Q_0 = H [E; 0] for leaf 0: a strip's rows [first, last) of `leaf`. h rows
+/// exist. Every warp of the strip holds E.
 template <int rows, class T>
 __device__ inline void form_rows(const double* V, const double* Tk, Index t, int n, const Strip<T>& leaf, int h,
                                  int first, int last, T (&E)[4][4]) {

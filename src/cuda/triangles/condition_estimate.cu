@@ -17,7 +17,7 @@ namespace {
 
 using namespace cuda;
 
-/// Of column j of W = R D and S = W⁻¹, with the norms ν of R's columns over a power of two, that of the largest:
+/// Sums column j of W = R D and S = W⁻¹. ν are the norms of R's columns, divided by the power of two of the largest.
 /// sums(j) := Σ|w_ij|, Σ|s_ij|, Σ|w_ij| ν_j = Σ|r_ij| and Σ|s_ij| / ν_i = Σ|(R⁻¹)_ij|.
 __global__ void __launch_bounds__(32) triangle_sums(MatrixView<const double, Cuda> W, MatrixView<const double, Cuda> S,
                                                     ColumnScales scales, MatrixView<double, Cuda> sums) {

@@ -2,9 +2,9 @@
 
 // P := S R for upper triangular S and R (n×n, n <= 256), zeros below; without S, P := R. P may be R.
 //
-// A block owns 4 columns, which it copies into shared memory first. Thread (i, h) owns row i and the terms l ≡ h (mod groups)
-// of P(i, c) = Σ_l S(i, l) R(l, c), i <= l <= c, for all four; the sums of an entry are added in order of h. Products and
-// sums in double, rounded once.
+// A block owns 4 columns, which it copies into shared memory first. Thread (i, h) owns row i and the terms l ≡ h (mod
+// groups) of P(i, c) = Σ_l S(i, l) R(l, c), i <= l <= c, for all four; the sums of an entry are added in order of h.
+// Products and sums in double, rounded once.
 //
 // Shared: at most 33 KB. n³/3 flops; S is read by every block, along columns, from the L2 cache. Bound by its latency.
 

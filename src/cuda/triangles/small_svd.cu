@@ -52,8 +52,8 @@ private:
 };
 
 /// A = U diag(s) Vᵀ with V itself in `V`, by the polar decomposition (gesvdp; Nakatsukasa and Higham 2013). A is lost.
-/// False where it did not converge. Where it did, U and V are orthogonal, but U diag(s) Vᵀ is not always A: of 160 columns
-/// ‖A − U diag(s) Vᵀ‖/‖A‖ is 2e-15 for κ < 1e6, up to 2e-12 for κ = 1e10, and up to 1e-4 where A is singular.
+/// False where it did not converge. Where it did, U and V are orthogonal, but U diag(s) Vᵀ is not always A: of 160
+/// columns ‖A − U diag(s) Vᵀ‖/‖A‖ is 2e-15 for κ < 1e6, up to 2e-12 for κ = 1e10, and up to 1e-4 where A is singular.
 bool svd_by_polar(Context<Cuda>& ctx, MatrixView<double, Cuda> A, double* s, MatrixView<double, Cuda> U,
                   MatrixView<double, Cuda> V, int* info) {
     auto& state = ctx.state();
@@ -125,8 +125,9 @@ void svd_on_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T> s
     copy_to_device<T>(ctx, host_Vt.view(), Vt);
 }
 
-/// In double for either type, scaled by a power of two to entries of at most 2: the polar decomposition takes as long in f32
-/// as in f64, where its errors are of no account for f32 data. Its result is taken where its residual certifies it.
+/// In double for either type, scaled by a power of two to entries of at most 2: the polar decomposition takes as long
+/// in f32 as in f64, where its errors are of no account for f32 data. Its result is taken where its residual certifies
+/// it.
 template <class T>
 void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T> s, MatrixView<T, Cuda> U,
                    MatrixView<T, Cuda> Vt) {

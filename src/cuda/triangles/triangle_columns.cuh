@@ -14,8 +14,8 @@ struct ColumnScales {
     double* lengths;
 };
 
-/// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. The norms, and W's diagonal, go where
-/// there is a place for them.
+/// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. The norms, and W's
+/// diagonal, go where there is a place for them.
 template <class T>
 __global__ void __launch_bounds__(32)
     unit_columns(MatrixView<const T, Cuda> R, MatrixView<double, Cuda> W, ColumnScales scales, double* diagonal) {
