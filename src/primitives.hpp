@@ -2,16 +2,16 @@
 
 // The contract between algorithms and devices. Algorithms call primitives unqualified and contain no loop over rows, no
 // pragma and no launch. A primitive acts on a whole tree level or a whole matrix. It neither allocates nor throws for
-// numerical reasons, and its result does not depend on how many threads share the work: blocks and the order of every sum
-// are fixed by its arguments. On a GPU it enqueues its work on the context's stream, and waits only where its comment says
-// so.
+// numerical reasons, and its result does not depend on how many threads share the work: blocks and the order of every
+// sum are fixed by its arguments. On a GPU it enqueues its work on the context's stream, and waits only where its
+// comment says so.
 //
-// A primitive is a template over the scalar T and the device D, declared once, here. D comes from the context alone, T from
-// the caller, and parameters are a `View`, so that a view of T serves where one of const T is asked for. A device defines
-// the template in a translation unit of its own (host/*.cpp, cuda/*.cu) and instantiates it there for itself
-// (QUOIN_IMPLEMENT); without T it specialises it. No other translation unit sees the definition. Where that one calls the
-// same primitive of another device, it declares that instance `extern template`. Every primitive is there on every device:
-// one that has no fast version instantiates the generic one, written with other primitives (generic/).
+// A primitive is a template over the scalar T and the device D, declared once, here. D comes from the context alone, T
+// from the caller, and parameters are a `View`, so that a view of T can be passed for a view of const T. A device
+// defines the template in a translation unit of its own (host/*.cpp, cuda/*.cu) and instantiates it there for itself
+// (QUOIN_IMPLEMENT); without T it specialises it. No other translation unit sees the definition. Where that one calls
+// the same primitive of another device, it declares that instance `extern template`. Every primitive is there on every
+// device: one that has no fast version instantiates the generic one, written with other primitives (generic/).
 //
 // These are steps of one algorithm, called from one file of algorithms/; all others serve several:
 //

@@ -33,9 +33,9 @@ enum class RankOperation : Index {
 /// "qr", "r", "form_q", …
 const char* to_string(RankOperation operation);
 
-/// A rank whose work throws keeps the exception and goes on sending and receiving as the others do, with a note in place of data,
-/// until the note has come to all ranks. So the messages of a call are the same whether or not it fails. Memory for the messages
-/// themselves is allocated by a piece of work before the ranks `agree` to begin.
+/// A rank whose work throws keeps the exception and goes on sending and receiving as the others do, with a note in
+/// place of data, until the note has come to all ranks. So the messages of a call are the same whether or not it fails.
+/// Memory for the messages themselves is allocated by a piece of work before the ranks `agree` to begin.
 class JointCall {
 public:
     JointCall(Context<Host>& ctx, Communicator& comm, RankOperation operation)
@@ -49,8 +49,8 @@ public:
         if (note_ == 0) note_ = note;
     }
 
-    /// Does the work unless something has failed, and keeps what it throws. Work that all ranks depend on, done by one of them, is
-    /// not reported as that rank's.
+    /// Does the work unless something has failed, and keeps its exception. A failure of work that one rank does for all
+    /// is not reported as that rank's own.
     enum class Of { Rank, All };
     template <class F>
     void attempt(F&& work, Of of = Of::Rank) {
@@ -67,9 +67,9 @@ public:
         const char* name;
         Index value;
     };
-    /// What `mine` is on each rank. Throws on all ranks if one has failed, is in another operation, or has another value of what must
-    /// be the same (at most 23 values): InvalidArgument, which names two that differ. `agreement_words` in each of 2⌈log₂ size⌉ messages
-    /// one after the other.
+    /// Returns `mine` of each rank. Throws on all ranks if one has failed, is in another operation, or differs in one
+    /// of the values `same` (at most 23): InvalidArgument, which names two that differ. Sends `agreement_words` in each
+    /// of 2⌈log₂ size⌉ messages, one after the other.
     std::vector<Index> agree(std::initializer_list<Same> same = {}, Index mine = 0);
 
     static constexpr Index most_same = 24;

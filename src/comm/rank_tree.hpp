@@ -6,9 +6,10 @@
 
 namespace quoin {
 
-/// A rank's place in the binary tree of `size` ranks with the given root. Counted from the root, rank r absorbs r + 1, r + 2, r + 4,
-/// …, as far as these exist and r is a multiple of twice the distance: level l of a PanelTree with fan-in 2, whose domains are the
-/// ranks. Reductions go from members to heads, broadcasts from heads to members in the opposite order.
+/// A rank's place in the binary tree of `size` ranks with the given root. Counted from the root, rank r absorbs r + 1,
+/// r + 2, r + 4, …, as far as these exist and r is a multiple of twice the distance: level l of a PanelTree with fan-in
+/// 2, whose domains are the ranks. Reductions go from members to heads, broadcasts from heads to members in the
+/// opposite order.
 struct RankTree {
     RankTree(int rank, int size, int root = 0) {
         const int place = (rank - root + size) % size;
@@ -23,8 +24,8 @@ struct RankTree {
     int head = -1;             ///< none: the root
 };
 
-/// A of the root := combine(…combine(A, A of its first member)…) over the tree; `part` has A's shape, or fewer columns where there are
-/// no members. `note` becomes that of a member where it is 0. `combine(part, A, member)` may set it too.
+/// A of the root := combine(…combine(A, A of its first member)…) over the tree. `part` has A's shape, or fewer columns
+/// if there are no members. A `note` of 0 becomes a member's note. `combine(part, A, member)` may set it, too.
 template <class T, class D, class Combine>
 void reduce(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, int root, int& note, Combine combine) {
     const RankTree tree(comm.rank(), comm.size(), root);

@@ -67,7 +67,7 @@ public:
         for (auto& wake : wake_) wake.notify_one();
     }
 
-    /// Of the rank that failed first.
+    /// Returns the exception of the rank that failed first.
     std::exception_ptr failure() const { return failure_; }
 
 private:

@@ -53,13 +53,13 @@ private:
     Context<D>& ctx_;
 };
 
-/// Those of other ranks.
+/// Whether `folder` has journals of other ranks.
 bool has_folders(const std::string& folder) {
     return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
                        [](const fs::directory_entry& entry) { return entry.is_directory(); });
 }
 
-/// Of the files in the folder itself.
+/// Returns the bytes of the files in `folder`, without subfolders.
 double bytes_in(const std::string& folder) {
     double bytes = 0;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -92,7 +92,8 @@ struct FileQR<T, D>::Impl {
 
     int rank() const { return comm ? comm->rank() : 0; }
     int ranks() const { return comm ? comm->size() : 1; }
-    /// Rank 0 has the outputs beside its journal, and the journals of the others in folders there.
+    /// Returns the folder of a rank's journal. Rank 0's folder also has the outputs, and the folders of the other
+    /// ranks.
     std::string journal_of(int rank) const {
         const fs::path of_root = fs::path(folder) / "quoin-journal";
         return (rank == 0 ? of_root : of_root / fmt::format("rank-{}", rank)).string();
@@ -155,7 +156,7 @@ struct FileQR<T, D>::Impl {
                                       std::ceil(plan.memory_bytes), options.memory));
     }
 
-    /// Of this rank, beside what is there.
+    /// Returns the bytes that this rank still needs on the disk.
     double bytes_needed() const { return plan.disk_bytes - bytes_in(journal.folder()); }
     void require_space(double needed) const {
         struct statvfs disk;

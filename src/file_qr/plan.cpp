@@ -50,7 +50,7 @@ void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
         const RankPlan joined = plan_ranks<T>(ctx, plan.ranks * plan.cols, plan.cols, plan.ranks, options);
         plan.memory_bytes += joined.memory_bytes;
         plan.flops += joined.flops;
-        // R is in rank 0's file, and E in that of each
+        // R is in rank 0's file, and E in every rank's own file
         if (plan.first_row > 0) plan.bytes_written -= nn;
         if (plan.want_q) plan.bytes_written += nn, plan.bytes_read += nn;
     }
@@ -61,8 +61,8 @@ void count_row_blocks(const Context<Host>& ctx, FilePlan& plan) {
     plan.disk_bytes = 3 * nn + (plan.stored ? v_bytes + node_bytes : m * n * s + count * nn);
 }
 
-/// What the slab's columns pass through on their way between the files and a GPU: pinned buffers for each direction, and two
-/// chunks as large as they are useful; T and R go by slabs and columns.
+/// Bytes of the buffers between the files and a GPU: pinned buffers for each direction, and two chunks of the largest
+/// useful size. T and R go by slabs and columns.
 template <class T, class D>
 void count_passage(FilePlan& plan, const FileOptions& options) {
     const double s = sizeof(T), m = number(plan.rows);
@@ -123,7 +123,7 @@ void count_slabs(FilePlan& plan) {
     plan.bytes_written = out * s;
 }
 
-/// The largest h in [lowest, highest] for which `fits(h)`, or 0.
+/// Returns the largest h in [lowest, highest] with a true `fits(h)`, or 0.
 template <class Fits>
 Index largest(Index lowest, Index highest, Fits&& fits) {
     if (lowest > highest || !fits(lowest)) return 0;

@@ -4,8 +4,8 @@
 
 namespace quoin {
 
-/// Fills in what the choices of a plan (shape, route, stored, block, panel, v_block, arithmetic) cost, and how `options` let it
-/// pass through the memory of a device.
+/// Fills in what the choices of a plan (shape, route, stored, block, panel, v_block, arithmetic) cost, and how
+/// `options` let it pass through the memory of a device.
 template <class T, class D>
 void count_file_plan(const Context<D>& ctx, FilePlan& plan, const FileOptions& options);
 

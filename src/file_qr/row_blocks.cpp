@@ -1,4 +1,5 @@
-// A flat tree over the row blocks of a file: one block is read and another written while the one between them is computed.
+// A flat tree over the row blocks of a file: one block is read and another written while the one between them is
+// computed.
 
 #include "file_qr/row_blocks.hpp"
 
@@ -45,7 +46,7 @@ template <class T>
 class RowBlocksRun {
 public:
     using Node = FlatTreeNode<T, Host>;
-    using Square = std::shared_ptr<const Matrix<T>>;  // of n×n, written behind the computation that goes on from it
+    using Square = std::shared_ptr<const Matrix<T>>;  // n×n, written while the computation goes on from it
 
     RowBlocksRun(Context<Host>& ctx, const FileRun<T>& run)
         : ctx_(ctx),
@@ -94,7 +95,8 @@ private:
 
     Plan plan_of(Index i) const { return plan_node<T, Host>(ctx_, blocks_.node_rows(i), n_, run_.plan.want_q); }
 
-    /// Where the second pass recomputes, every R_i is needed again; for R alone the last two that were written are there.
+    /// Where the second pass recomputes, every R_i is needed again; for R alone the last two that were written are
+    /// there.
     bool keeps_every_r() const { return run_.plan.want_q; }
     /// E after block i; in the place of R's that are not needed any more.
     Index e_slot(Index i) const { return (run_.plan.stored ? 0 : blocks_.count()) + i % 2; }
@@ -131,9 +133,9 @@ private:
         });
     }
 
-    /// R of the blocks before `done`, where no V is stored. Flushing a small file may take longer than a block: while it does,
-    /// those that follow wait together, and for R alone the last of them stands for all, until as much work as may be lost hangs
-    /// on them.
+    /// Writes R of the blocks before `done`, if no V is stored. Flushing a small file may take longer than a block. The
+    /// triangles that follow meanwhile wait together. For R alone only the last of them is written, until the work that
+    /// a kill would lose is the most that is allowed.
     void write_triangle(Index done, const Square& R, bool last) {
         if (!keeps_every_r()) waiting_.clear();
         waiting_.push_back(R);
@@ -152,7 +154,7 @@ private:
             triangles_.flush();
         });
     }
-    /// Seconds of this pass, those left out in which nothing but the disk was waited for.
+    /// Returns the seconds of this pass without those in which it only waited for the disk.
     double worked() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() - waited_;
     }
@@ -215,8 +217,8 @@ private:
         file.flush();
     }
 
-    /// [R_0; …; R_{P−1}] = [E_0; …; E_{P−1}] R of the ranks: R and, where the last block of the backward pass looks for it, E_i of
-    /// this rank. No rank goes on to that pass, which drops V, before all have theirs on the disk.
+    /// [R_0; …; R_{P−1}] = [E_0; …; E_{P−1}] R of the ranks: R and, where the last block of the backward pass looks for
+    /// it, E_i of this rank. No rank goes on to that pass, which drops V, before all have theirs on the disk.
     void join_ranks() {
         Square mine;
         pass([&] { mine = triangle_in_file(blocks_.count() - 1); });
@@ -288,7 +290,7 @@ private:
     std::vector<Square> waiting_;
     const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     double waited_ = 0, on_disk_ = 0, on_its_way_ = 0;  // when the last R there, and that on its way, was computed
-    Context<Disk> in_, out_;                            // the last members: what is under way ends before the others do
+    Context<Disk> in_, out_;                            // the last members: their work ends before the other members do
     Pipeline<Host, Disk> pipeline_{ctx_, in_};
 };
 

@@ -6,8 +6,8 @@
 
 namespace quoin {
 
-/// m rows of a file of n columns (m > n), from row `first` on, in blocks of h, the first one of n + h: every node of the flat tree over
-/// them has n + h rows but the last, which may have fewer.
+/// m rows of a file of n columns (m > n), from row `first` on, in blocks of h, the first one of n + h: every node of
+/// the flat tree over them has n + h rows but the last, which may have fewer.
 struct FileRowBlocks {
     Index m, n, h, first = 0;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What both routes over files share.
+// Shared by both routes over files.
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace quoin {
 
-/// Seconds in which at least one of several threads is at something.
+/// Counts the seconds in which at least one of several threads is busy.
 class BusyClock {
 public:
     class Scope {
@@ -39,7 +39,7 @@ private:
     std::atomic<std::int64_t> nanoseconds_{0};
 };
 
-/// Where files are: a device whose context does one piece of work after the other, on a thread beside the caller's.
+/// The device of files. Its context does one piece of work after the other, on a thread of its own.
 struct Disk {};
 template <>
 class Context<Disk> {
@@ -70,14 +70,15 @@ public:
 inline void wait_for(Context<Host>&, Context<Disk>& disk) { disk.wait(); }
 inline void wait_for(Context<Disk>&, Context<Host>&) {}  // the host's work is done when it has been asked for
 
-/// A run of several ranks, each with its own rows and journal: their passes are side by side, and what one rank throws all throw.
+/// A run of several ranks, each with its own rows and journal: their passes are side by side, and what one rank throws
+/// all throw.
 class FileRanks {
 public:
     FileRanks(Context<Host>& ctx, Communicator& comm) : call_(ctx, comm, RankOperation::FileQr) {}
     Communicator& comm() const { return call_.comm(); }
     bool is_root() const { return comm().rank() == 0; }
 
-    /// Does a pass, and waits for that of the other ranks.
+    /// Does a pass, and waits for the other ranks to do theirs.
     template <class Pass>
     void together(Pass&& pass) {
         all_done_ = false;
@@ -98,14 +99,14 @@ private:
     bool all_done_ = true;
 };
 
-/// One run: its input, its journal and unfinished files, what it moves.
+/// One run: its input, its journal and unfinished files, and counts of the bytes that it moves.
 template <class T>
 struct FileRun {
     const FilePlan& plan;
     double journal_seconds;  // FileOptions'
     io::Journal& journal;
     io::NpyBlockReader<T>& A;
-    io::PageMemory& staging;  // of what is read
+    io::PageMemory& staging;  // for reading
     io::ByteCounters& bytes;
     BusyClock& reading;
     BusyClock& writing;
@@ -130,7 +131,8 @@ struct FileRun {
     std::string q_path() const { return outputs + "/Q.npy"; }
 };
 
-/// Beside those lines: R.npy is complete, and of several ranks E of this one is on the disk; nothing is left to do but `commit`.
+/// Beside those lines: R.npy is complete, and of several ranks E of this one is on the disk; nothing is left to do but
+/// `commit`.
 inline constexpr const char* journal_r = "R.npy";
 inline constexpr const char* journal_end = "done";
 

@@ -1,7 +1,7 @@
-// Left-looking Householder of a file (algorithms/out_of_core/left_looking.hpp): A is read from its own file, the slabs that
-// are done from a scratch file of V and R, by a thread beside the host's computation. A device with memory of its own is
-// reached by way of two places in the host's memory, of some columns each: one is read or written while the other travels.
-// The tests have the host's own computation go that way.
+// Left-looking Householder of a file (algorithms/out_of_core/left_looking.hpp). A thread reads A from its own file, and
+// finished slabs from a scratch file of V and R, while the host computes. Columns for a device with memory of its own
+// pass through two buffers in the host's memory: one is read or written while the other travels. The tests send the
+// host's own computation that way, too.
 
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ private:
     io::NpyBlockReader<T> reader_;
 };
 
-/// The same as an .npy file.
+/// Creates a rows×cols matrix as an .npy file at `path`.
 template <class T>
 FileColumns<T> npy_columns(const FileRun<T>& run, const std::string& path, Index rows, Index cols) {
     const std::string header = io::compose_npy_header<T>(true, fmt::format("({}, {})", rows, cols));
@@ -57,7 +57,7 @@ FileColumns<T> npy_columns(const FileRun<T>& run, const std::string& path, Index
     return FileColumns<T>(run, path, static_cast<Index>(header.size()), rows, cols);
 }
 
-/// Two places in the host's memory, taken in turn, for some columns each of what travels; and what is written behind.
+/// Two host buffers for columns on their way between file and device, used alternately, and the queue of writes.
 template <class T, class D>
 class Places {
 public:
@@ -65,9 +65,10 @@ public:
         const Index elements = std::max(plan.rows, plan.panel) * std::min(plan.chunk, plan.cols);
         for (auto& place : places_) place = Matrix<T>(elements, 1);
     }
-    /// What is on its way to the disk and into the journal while the next slab comes in and is computed.
+    /// Returns the queue of writes to the disk and the journal. They run while the next slab is read and computed.
     Context<Disk>& behind() { return behind_; }
-    /// `read(j, columns)` for the columns of `to` from j on, where they are unless they travel. The caller reads.
+    /// Calls `read(j, columns)` for the columns of `to` from j on, in place or in a buffer that travels. The caller's
+    /// thread reads.
     template <class Read>
     void read_in(Context<D>& ctx, MatrixView<T, D> to, Read read) {
         if constexpr (std::is_same_v<D, Host>) {
@@ -79,7 +80,7 @@ public:
             left.record(ctx);
         });
     }
-    /// `write(j, columns)` for the columns of `from`, the same way. Waits for what is behind.
+    /// Calls `write(j, columns)` for the columns of `from`, in place or in a buffer. Waits for the queue of writes.
     template <class Write>
     void write_out(Context<D>& ctx, MatrixView<const T, D> from, Write write) {
         behind_.wait();
@@ -114,7 +115,7 @@ private:
     Context<Disk> behind_;
 };
 
-/// A as `LeftLookingQR` sees it: columns [0, done) hold V and R, those behind them are the input's.
+/// A as `LeftLookingQR` sees it: columns [0, done) hold V and R, the others are the input's.
 template <class T, class D>
 class FileMatrix {
 public:
@@ -199,7 +200,7 @@ public:
           Q_(npy_columns<T>(run, run.q_path(), run.plan.rows, std::min(run.plan.rows, run.plan.cols))) {}
     Index rows() const { return Q_.rows(); }
     Index cols() const { return Q_.cols(); }
-    void read(Context<D>&, Range, Range, MatrixView<T, D>) {}  // of Q nothing is asked
+    void read(Context<D>&, Range, Range, MatrixView<T, D>) {}  // Q is never read
     void write(Context<D>& ctx, MatrixView<const T, D> from, Range, Range cols) {
         places_.write_out(ctx, from, [&](Index j, MatrixView<const T> columns) {
             const BusyClock::Scope busy(run_.writing);
@@ -261,7 +262,7 @@ void slab_by_slab(Context<D>& ctx, Context<In>& in, const FileRun<T>& run) {
     FileT<T, D> Tf(ctx, run);
     std::optional<FileMatrix<T, D>> A;
     std::optional<FileQ<T, D>> Q;
-    Places<T, D> places(plan);  // nothing is behind when A, Q and T go
+    Places<T, D> places(plan);  // destroyed after A, Q and T, when no writes are queued
     A.emplace(run, places, std::min(n, factored * plan.block));
     LeftLookingQR<T, D, FileMatrix<T, D>, In> qr(ctx, *A, {plan.block, plan.panel, plan.v_block, plan.arithmetic},
                                                  Tf.view(), in,

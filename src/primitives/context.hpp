@@ -1,12 +1,12 @@
 #pragma once
 
-// What every context can do, and the types that belong to a device.
+// The operations of every context, and the types that belong to a device.
 
 #include "quoin/context.hpp"
 #include "quoin/scalar.hpp"
 
-/// The scalars that a translation unit is compiled for. Sources whose formulas have their conjugates are compiled a second time
-/// for complex numbers, so far for tests/complex_test.cpp alone; tests/CMakeLists.txt lists them.
+/// The scalars that a translation unit is compiled for. Sources whose formulas have their conjugates are compiled a
+/// second time for complex numbers, so far for tests/complex_test.cpp alone; tests/CMakeLists.txt lists them.
 #ifdef QUOIN_COMPLEX
 #define QUOIN_F32 std::complex<float>
 #define QUOIN_F64 std::complex<double>
@@ -31,8 +31,9 @@
 
 namespace quoin {
 
-/// The type in which device D holds sums over the rows of a matrix of T, and the triangles made of them: SumOf<T, D>::Type.
-/// T on the host. Double on a GPU: products of f32 are exact in it, and tensor cores add it as fast as other units add f32.
+/// SumOf<T, D>::Type: the type of sums over the rows of a matrix of T on device D, and of the triangles made from them.
+/// T on the host. Double on a GPU: products of f32 are exact in it, and tensor cores add it as fast as other units add
+/// f32.
 template <class T, class D>
 struct SumOf;
 template <class T, class D>
@@ -42,24 +43,24 @@ using Sum = typename SumOf<T, D>::Type;
 template <class D>
 void throw_if_stopped(Context<D>& ctx);
 
-/// A second context for work that may overlap with what is asked of `ctx` from now on, and that runs after all that was
-/// asked before; on the host `ctx` itself, on a GPU a stream of higher priority.
+/// Returns a second context. Its work runs after the work already on `ctx`, and may overlap with later work on `ctx`.
+/// On the host it is `ctx` itself, on a GPU a stream of higher priority.
 template <class D>
 Context<D>& side_stream(Context<D>& ctx);
-/// What is asked of `ctx` from now on runs after all that was asked of `other`.
+/// Has later work on `ctx` run after all work already on `other`.
 template <class D>
 void wait_for(Context<D>& ctx, Context<D>& other);
 
 /// A moment of a context's work, for which other contexts can wait later.
 ///
-///     void record(Context<D>& ctx);         // the moment is after all that was asked of ctx so far
-///     void precede(Context<D>& ctx) const;  // what is asked of ctx from now on runs after the moment; at once without a record
-///     void wait() const;                    // the caller does
+///     void record(Context<D>& ctx);         // sets the moment after all work already on ctx
+///     void precede(Context<D>& ctx) const;  // has later work on ctx run after the moment; does nothing without a record
+///     void wait() const;                    // has the caller wait for the moment
 template <class D>
 class Event;
 
-/// The time between its construction and `stop`, in the order of the context's work; `seconds` waits for the work before
-/// `stop`.
+/// The time between its construction and `stop`, in the order of the context's work; `seconds` waits for the work
+/// before `stop`.
 ///
 ///     explicit WorkTimer(Context<D>& ctx);
 ///     void stop();
@@ -67,9 +68,9 @@ class Event;
 template <class D>
 class WorkTimer;
 
-/// A span of the context's work on its trace, from construction to destruction; nothing where no trace is attached. `name`
-/// must outlive it. On a GPU it covers the work that is enqueued on the stream in between, on `row` or the row of the
-/// stream.
+/// A span of the context's work on its trace, from construction to destruction; nothing where no trace is attached.
+/// `name` must outlive it. On a GPU it covers the work that is enqueued on the stream in between, on `row` or the row
+/// of the stream.
 ///
 ///     Span(Context<D>& ctx, const char* name, Index step = -1);
 ///     Span(Context<D>& ctx, const char* name, Index step, Trace::Row row);
@@ -88,7 +89,8 @@ struct MemoryInUse {
     double own = -1;        ///< held by this context and its streams; −1 on the host
     double obtainable = 0;  ///< free on the device, or their own
 };
-/// Of the context's device. CUDA's own context and the loaded kernels are not counted.
+/// Returns the memory of the context's device that is in use. CUDA's own context and the loaded kernels are not
+/// counted.
 template <class D>
 MemoryInUse memory_in_use(Context<D>& ctx);
 /// Caps the workspace; 0: no cap. Primitives that would take more do with less. The host knows no cap. Waits.

@@ -25,20 +25,20 @@ void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const 
 /// Whether all entries of A and B, of one shape, are equal. Waits.
 template <class T, class D>
 bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B);
-/// What one pass over a matrix says of its entries.
+/// The result of one pass over the entries of a matrix.
 struct Scan {
     Index bad_row = -1, bad_col = -1;  ///< first NaN or Inf in column-major order, or −1
     bool scaled = false;               ///< whether some exponent is not 0
 };
-/// Reads A once. `exponents` (n×1) receives ilogb of each column's largest entry (0 for a zero column) where one of them
-/// is beyond ±safe, and zeros otherwise or where an entry is not finite; `found` is 1×1.
+/// Reads A once. `exponents` (n×1) receives ilogb of each column's largest entry (0 for a zero column) where one of
+/// them is beyond ±safe, and zeros otherwise or where an entry is not finite; `found` is 1×1.
 template <class T, class D>
 void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found);
 /// The result of `scan`. Waits.
 template <class D>
 Scan read_scan(Context<D>& ctx, View<const Scan, D> found);
-/// e_j := the exponent of ‖a_j‖₂, 0 where that is 0 or not finite; `found`, if it is there, as by `scan`, and not scaled. Waits but for
-/// f32 on a GPU.
+/// e_j := the exponent of ‖a_j‖₂, 0 where that is 0 or not finite; `found`, if it is there, as by `scan`, and not
+/// scaled. Waits but for f32 on a GPU.
 template <class T, class D>
 void norm_exponents(Context<D>& ctx, View<const T, D> A, View<int, D> exponents, View<Scan, D> found = {});
 /// Column j of A (of its upper triangle or trapezoid alone, if asked) := 2^(sign·e_j) times itself: exact unless it

@@ -9,8 +9,8 @@
 
 namespace quoin {
 
-/// The state of a chain of Gram steps. Steps write it where they run, so that a whole chain is enqueued on a GPU and its result is
-/// read once. The first demand that is not met refuses the certificate; later steps then do nothing.
+/// The state of a chain of Gram steps. Steps write it where they run, so that a whole chain is enqueued on a GPU and
+/// its result is read once. The first demand that is not met refuses the certificate; later steps then do nothing.
 struct Certificate {
     enum Reason : int {
         Valid,
@@ -30,8 +30,8 @@ struct Certificate {
     /// κ_F(R D) of the factor that X := A R⁻¹ takes next, or a bound of it; −1 where it is not known, as on the host.
     double factor_condition = -1;
 
-    /// R is the triangle of a sketch whose matrix depends numerically on fewer columns: of that with a perturbation of its rounding errors'
-    /// size, by which the matrix has to be perturbed as well.
+    /// The sketched matrix is numerically rank-deficient. R is the factor of a slightly perturbed sketch, and the
+    /// caller must perturb A in the same way.
     bool perturbed = false;
 
     constexpr bool refused() const { return reason != Valid; }
@@ -47,11 +47,11 @@ struct Certificate {
 /// A 1×1 view of a certificate in D's memory, which step 0 makes valid; one without data is always valid.
 template <class D>
 using CertificateView = MatrixView<Certificate, D>;
-/// What the steps so far have decided. Waits for them.
+/// Returns the certificate of the steps so far. Waits for them.
 template <class D>
 Certificate read_certificate(Context<D>& ctx, CertificateView<D> certificate);
-/// The same in two calls: the copy is requested now, and received without waiting for steps enqueued in between. One at a
-/// time; a read of the same certificate in between does no harm.
+/// Requests a copy of the certificate now, to be received later without waiting for steps enqueued in between. One
+/// request at a time; a read of the same certificate in between does no harm.
 template <class D>
 void request_certificate(Context<D>& ctx, CertificateView<D> certificate);
 template <class D>
@@ -100,11 +100,11 @@ struct GramPrecision {
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
 
-/// X := A Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A), row block by row block in cache. X may be A, or null data:
-/// nothing is stored then. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after the last use of the
-/// factors and may be one of them. With a refused certificate X stays as it is and G is unspecified. mn² flops a factor, mn²
-/// for G. A GPU waits where there are factors, a certificate and more than 192 columns; it may leave a bound of the factor's condition in the
-/// certificate.
+/// X := A Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A), row block by row block in cache. X may be A, or null
+/// data: nothing is stored then. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after the last
+/// use of the factors and may be one of them. With a refused certificate X stays as it is and G is unspecified. mn²
+/// flops a factor, mn² for G. A GPU waits where there are factors, a certificate and more than 192 columns; it may
+/// leave a bound of the factor's condition in the certificate.
 template <class T, class D>
 void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
                     View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate = {});
@@ -116,7 +116,7 @@ inline constexpr double smallest_square = std::numeric_limits<T>::min() /
 template <class T>
 inline constexpr double largest_square = std::numeric_limits<T>::max() * (std::numeric_limits<T>::epsilon() / 2);
 
-/// What one step of a chain demands of its Gram matrix G, in this order, after a diagonal of usable squares of T.
+/// The demands of one step of a chain on its Gram matrix G, in this order, after a diagonal of usable squares of T.
 struct GramDemands {
     static constexpr double any = std::numeric_limits<double>::infinity();
     int step = 0;  ///< 0 begins a chain: the certificate is valid, whatever it was
@@ -128,28 +128,28 @@ struct GramDemands {
     constexpr bool asks_condition() const { return most_condition < any; }
 };
 
-/// G (upper triangle) = RᵀR if `demands` are met. Where they are not the certificate is refused, and R is unspecified, zeros
-/// below its diagonal or not, unless κ or the eigenvalue alone was at fault. Does nothing with a refused certificate. R may be G. n³/3
-/// flops, as much more for a condition, and for an eigenvalue.
+/// G (upper triangle) = RᵀR if `demands` are met. Where they are not the certificate is refused, and R is unspecified,
+/// zeros below its diagonal or not, unless κ or the eigenvalue alone was at fault. Does nothing with a refused
+/// certificate. R may be G. n³/3 flops, as much more for a condition, and for an eigenvalue.
 ///
-/// κ(R D) is κ₁ or an estimate of it from below (Hager 1984, Higham 1988) on the host, and κ_F from (R D)⁻¹ itself on a GPU:
-/// all of them lie between κ₂ and nκ₂.
+/// κ(R D) is κ₁ or an estimate of it from below (Hager 1984, Higham 1988) on the host, and κ_F from (R D)⁻¹ itself on a
+/// GPU: all of them lie between κ₂ and nκ₂.
 template <class T, class D>
 void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, View<Sum<T, D>, D> R,
                  CertificateView<D> certificate);
 
-/// to := S R for upper triangular S and R, zeros below them; S without data: to := R. `to` may be R. Nothing with a refused
-/// certificate. n³/3 flops. T and P are T or Sum<T, D>; a GPU sums in double and rounds once, and waits where there is a
-/// certificate and more than 256 columns.
+/// to := S R for upper triangular S and R, zeros below them; S without data: to := R. `to` may be R. Nothing with a
+/// refused certificate. n³/3 flops. T and P are T or Sum<T, D>; a GPU sums in double and rounds once, and waits where
+/// there is a certificate and more than 256 columns.
 template <class T, class P = T, class D>
 void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, View<P, D> to,
                     CertificateView<D> certificate = {});
 
-/// For the top block Q = A Y⁻¹ of orthonormal columns (Y upper triangular, or without data: Q = A): Q − diag(signs) = L U, T
-/// = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, U without zeros below. The condition
-/// of U Y, the factor of the solve that follows, is not known. Refuses the certificate (Growth), and leaves V and R as they were, where
-/// ‖(Q − S)⁻¹‖ > limit: the Frobenius norm in one step on a GPU up to 128 columns, an estimate of the 1-norm elsewhere
-/// (generic/reconstruct_top.hpp), which waits.
+/// For the top block Q = A Y⁻¹ of orthonormal columns (Y upper triangular, or without data: Q = A): Q − diag(signs) = L
+/// U, T = −U S L⁻ᵀ, V := L (V may be A), R := S R, written above L as well. All n×n, U without zeros below. The
+/// condition of U Y, the factor of the solve that follows, is not known. Refuses the certificate (Growth), and leaves V
+/// and R as they were, where ‖(Q − S)⁻¹‖ > limit: the Frobenius norm in one step on a GPU up to 128 columns, an
+/// estimate of the 1-norm elsewhere (generic/reconstruct_top.hpp), which waits.
 template <class T, class D>
 void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, D> Y, double limit, View<T, D> R,
                      View<T, D> V, View<T, D> Tf, View<Sum<T, D>, D> U, View<T, D> signs,
@@ -157,7 +157,8 @@ void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, 
 
 /// Every reflector of V (m×n, below the diagonal of A) with v = e_j exactly, which is I − 2e_je_jᵀ, becomes I: row and
 /// column j of Tf := 0, signs_j := −signs_j, and row j of R (n×n) and of A's upper triangle := minus itself. The other
-/// reflectors have 0 in row j or act before: Q loses the sign of its column j alone. Nothing with a refused certificate.
+/// reflectors have 0 in row j or act before: Q loses the sign of its column j alone. Nothing with a refused
+/// certificate.
 template <class T, class D>
 void drop_unit_reflectors(Context<D>& ctx, View<T, D> A, View<T, D> R, View<T, D> Tf, View<T, D> signs,
                           CertificateView<D> certificate);

@@ -13,10 +13,10 @@
 
 namespace quoin {
 
-/// S := QᵀW and W := W − Q S, for columns of norms up to 2 in Q. With `again` W has been projected before: S is small, and a
-/// device may round its product more coarsely where `rounding_suffices`. 4mkp flops. A GPU takes one block of Q's columns
-/// after the other where the halves of all do not fit, and waits where it is `again`, the arithmetic Corrected, and W has
-/// 1024 columns.
+/// S := QᵀW and W := W − Q S, for columns of norms up to 2 in Q. With `again` W has been projected before: S is small,
+/// and a device may round its product more coarsely where `rounding_suffices`. 4mkp flops. A GPU takes one block of Q's
+/// columns after the other where the halves of all do not fit, and waits where it is `again`, the arithmetic Corrected,
+/// and W has 1024 columns.
 template <class T, class D>
 void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, View<T, D> S, Arithmetic arithmetic,
                              bool again);
@@ -26,9 +26,9 @@ constexpr Index rounded_elements(Index m, Index k) {
     return (m + 64 * (m / CommonTuning::rounded_run + 1)) * ((k + 7) / 8 * 4);
 }
 
-/// Columns of norms up to 2 rounded to the 16 bits of FP16 or BF16, in `place` of `rounded_elements` numbers: those of A
-/// from the `first` one on, a multiple of 8, in order. For many projections from one Q. Only f32 on a GPU has it, where the
-/// plan's arithmetic is not Native; the generic one keeps copies, in m·k numbers.
+/// Rounds the columns of A from `first` on, a multiple of 8, to the 16 bits of FP16 or BF16, in order, into `place` of
+/// `rounded_elements` numbers. The columns have norms up to 2. For many projections from one Q. Only f32 on a GPU
+/// rounds, unless the plan's arithmetic is Native; the generic version keeps copies, in m·k numbers.
 template <class T, class D>
 void round_columns(Context<D>& ctx, Arithmetic arithmetic, View<const T, D> A, Index first, T* place);
 /// `block_gram_schmidt_step` with the k columns in such a place; W has at least `least_halved` rows, as k is.
@@ -36,12 +36,12 @@ template <class T, class D>
 void block_gram_schmidt_step_rounded(Context<D>& ctx, const T* place, Index k, View<T, D> W, View<T, D> S,
                                      Arithmetic arithmetic);
 
-/// Of a product Q S with p columns, taken from columns of norms about 1: operands rounded to f16 leave an error of
-/// 2⁻¹¹‖S‖_F, no more than 8u√p for u = 2⁻²⁴, where ‖S‖_F² = `squares` is at most 2⁻²⁰p.
+/// Whether a product Q S with p columns may round its operands to f16, if it is subtracted from columns of norms about
+/// 1. The error is 2⁻¹¹‖S‖_F, at most 8u√p for u = 2⁻²⁴ if ‖S‖_F² = `squares` is at most 2⁻²⁰p.
 constexpr bool rounding_suffices(double squares, Index p) { return squares <= 0x1p-20 * static_cast<double>(p); }
 
-/// What is left of a column of T after j projections holds nothing but their rounding errors, which act independently
-/// (Higham and Mary 2019), where it is at most this times the column's norm: 4u√(j + 1).
+/// Returns 4u√(j + 1). If the rest of a column after j projections is at most this times the column's norm, it holds
+/// nothing but their rounding errors, which act independently (Higham and Mary 2019).
 template <class T>
 double dependence(Index j) {
     return 2.0 * std::numeric_limits<T>::epsilon() * std::sqrt(static_cast<double>(j + 1));
@@ -60,16 +60,16 @@ constexpr double random_sign(Index i, Index j) {
 ///
 ///     r_jj = ‖a_j‖,   q_j = a_j / r_jj,   r_jl = q_jᵀa_l,   a_l := a_l − r_jl q_j   for l > j.
 ///
-/// R is (k + n)×n: the last n rows are written, zeros below their diagonal; the k above them hold what was projected from
-/// A's columns before, so that the norm of R(:, j) is that of the column which A's column j once was. Where r_jj <=
-/// dependence(k + j) ‖R(:, j)‖ column j depends on those before it. With `complete` r_jj = 0 then, and a unit vector of
-/// random signs, `random_sign`, takes q_j's place. It is not orthogonal to anything yet; on a GPU nothing is projected from
-/// it, r_jl = 0. Without, the certificate is refused with reason Pivot and column k + j, and A and R are unspecified. 2mn²
-/// flops, n + 1 passes over A. At most Tuning<D>::gram_schmidt_base columns on a GPU.
+/// R is (k + n)×n. The last n rows are written, with zeros below their diagonal. The k rows above them hold the
+/// coefficients of earlier projections of A's columns, so that ‖R(:, j)‖ is the norm of the original column j. If r_jj
+/// <= dependence(k + j) ‖R(:, j)‖, column j depends on the columns before it. With `complete`, r_jj = 0 then, and a
+/// unit vector of random signs, `random_sign`, becomes q_j. It is not orthogonal to anything yet; on a GPU nothing is
+/// projected from it, r_jl = 0. Otherwise the certificate is refused with reason Pivot and column k + j, and A and R
+/// are unspecified. 2mn² flops, n + 1 passes over A. At most Tuning<D>::gram_schmidt_base columns on a GPU.
 template <class T, class D>
 void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool complete, CertificateView<D> certificate);
 
-/// What the projections have left of columns whose coefficients are R ((k + n)×n, k rows above the triangle).
+/// The rests of columns after projections with coefficients R ((k + n)×n, k rows above the triangle).
 struct Remainders {
     double least = 1;  ///< min_j r_jj / ‖R(:, j)‖, 0 for a column of zeros
     double departure = 0;  ///< Σ_j (1 − (r_jj / ‖R(:, j)‖)²): ‖R D − diag(R D)‖_F², D scaling R's columns to unit norm

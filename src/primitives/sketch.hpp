@@ -1,13 +1,14 @@
 #pragma once
 
-// The sparse sign embedding S (s×m) of a tall matrix A (m×n): for any A, and all x at once, with overwhelming probability
+// The sparse sign embedding S (s×m) of a tall matrix A (m×n): for any A, and all x at once, with overwhelming
+// probability
 //
 //     (1 − ε) ‖A x‖ <= ‖S A x‖ <= (1 + ε) ‖A x‖,   ε about √(n/s).
 //
-// S = ½ [S₁; S₂; S₃; S₄], four count sketches (Clarkson and Woodruff 2013; Nelson and Nguyen 2013): a row of A is added, with a sign,
-// to one row of each. Rows are dealt out in groups of 32: a group goes to one segment of 32 rows of each S_k, rotated, so that its rows
-// never meet, and vectors of a CPU and warps of a GPU add it at once. Segment, rotation and sign of a group and the signs of its rows are
-// the bits of its number, mixed: S is always the same.
+// S = ½ [S₁; S₂; S₃; S₄], four count sketches (Clarkson and Woodruff 2013; Nelson and Nguyen 2013): a row of A is
+// added, with a sign, to one row of each. Rows are dealt out in groups of 32: a group goes to one segment of 32 rows of
+// each S_k, rotated, so that its rows never meet, and vectors of a CPU and warps of a GPU add it at once. Segment,
+// rotation and sign of a group and the signs of its rows are the bits of its number, mixed: S is always the same.
 
 #include <cstdint>
 
@@ -17,12 +18,12 @@ namespace quoin {
 
 inline constexpr Index sketch_parts = 4, sketch_group_rows = 32;
 
-/// Segments of each S_k. s = 128 segments is at least 4n, for which κ(A R⁻¹) of S A = Q R is about 3.
+/// Segments of each S_k. s = 128 segments is at least 4n, so that κ(A R⁻¹) of S A = Q R is about 3.
 constexpr Index sketch_segments(Index n) { return (n + 31) / 32; }
 constexpr Index sketch_rows(Index n) { return sketch_parts * sketch_group_rows * sketch_segments(n); }
 
-/// Where 32 rows of A go: row i, times (−1)^bit i of `row_signs` and (−1)^bit k of `part_signs`, to row segment[k]·32 + (i + rotation[k]) %
-/// 32 of S_k.
+/// Where 32 rows of A go: row i, times (−1)^bit i of `row_signs` and (−1)^bit k of `part_signs`, to row segment[k]·32 +
+/// (i + rotation[k]) % 32 of S_k.
 struct SketchGroup {
     std::uint32_t row_signs;
     std::uint16_t segment[sketch_parts];
@@ -37,7 +38,7 @@ constexpr std::uint64_t mixed_bits(std::uint64_t z) {
     return z ^ (z >> 31);
 }
 
-/// By the bits of its number, mixed. `seed` tells sketches of different rows apart.
+/// Draws a group from the mixed bits of its number. `seed` separates the sketches of different rows.
 constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
     std::uint64_t state = static_cast<std::uint64_t>(group) * 3 * 0x9e3779b97f4a7c15ULL +
                           static_cast<std::uint64_t>(seed + 1) * 0xd1b54a32d192ed03ULL;
@@ -57,14 +58,16 @@ constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
     return g;
 }
 
-/// B (s×n, s = sketch_rows(n)) := S A; with B of m < s rows S is I. n <= Tuning<D>::most_sketch_cols. 4mn additions, mn elements read.
+/// B (s×n, s = sketch_rows(n)) := S A; with B of m < s rows S is I. n <= Tuning<D>::most_sketch_cols. 4mn additions, mn
+/// elements read.
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B);
 
-/// What `perturb` adds to a matrix: I, or signs of which any two are independent.
+/// The matrix that `perturb` adds: I, or pairwise independent signs.
 enum class Perturbation { Identity, Signs };
 
-/// Signs of 32 columns of row i: bit j % 32 is that of entry (i, j), for j / 32 = `group`. `seed` tells rows of different ranks apart.
+/// Returns the signs of 32 columns of row i: bit j % 32 for entry (i, j), j / 32 = `group`. `seed` separates rows of
+/// different ranks.
 constexpr std::uint32_t perturbation_signs(Index i, Index group, Index seed) {
     const std::uint64_t bits = mixed_bits(static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL +
                                           static_cast<std::uint64_t>(group + 1) * 0xda942042e4dd58b5ULL +
@@ -76,7 +79,8 @@ constexpr std::uint32_t perturbation_signs(Index i, Index group, Index seed) {
 template <class T, class D>
 void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A);
 
-/// Columns of zeros := signs, as `perturb` has them, times `size`; exponents(j) := clearing_exponent for them and 0 for others. Reads A once.
+/// Columns of zeros := signs, as `perturb` has them, times `size`; exponents(j) := clearing_exponent for them and 0 for
+/// others. Reads A once.
 template <class T, class D>
 void fill_zero_columns(Context<D>& ctx, double size, Index seed, View<T, D> A, View<int, D> exponents);
 /// The e of `scale_columns` that makes any number zero.

@@ -23,26 +23,26 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
 template <class T, class D>
 void signed_lu(Context<D>& ctx, View<T, D> Q, View<T, D> signs);
 
-/// What the solvers ask of an upper triangular R (n×n) before they divide by it.
+/// Properties of an upper triangular R (n×n) that the solvers check before they divide by it.
 struct TriangleInspection {
     Index zero_column = -1;       ///< first column of zeros, or −1
     double condition = 1;         ///< κ₁(R), as `condition_estimate`
     double scaled_condition = 1;  ///< κ₁(R D), where the diagonal D scales the columns of R to unit norm
 };
-/// Condition numbers are estimates from below on the host (Hager 1984, Higham 1988), and come from R⁻¹ itself, in double, on
-/// a GPU: n³/3 flops. Waits.
+/// Condition numbers are estimates from below on the host (Hager 1984, Higham 1988), and come from R⁻¹ itself, in
+/// double, on a GPU: n³/3 flops. Waits.
 template <class T, class D>
 TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R);
 
-/// ‖(LU)⁻¹‖₁, L unit lower and U upper triangular in one n×n array; an estimate from below on the host, from the inverse
-/// itself on a GPU. Infinity or NaN where U is singular. Waits.
+/// ‖(LU)⁻¹‖₁, L unit lower and U upper triangular in one n×n array; an estimate from below on the host, from the
+/// inverse itself on a GPU. Infinity or NaN where U is singular. Waits.
 template <class T, class D>
 double inverse_norm_estimate(Context<D>& ctx, View<const T, D> LU);
 
 /// A = U diag(s) Vᵀ for an n×n A, which is lost. U and Vt are n×n, or have null data: then only s is computed. Waits.
 ///
-/// On the host divide and conquer (LAPACK's gesdd), or QR iteration (gesvd) where that does not converge; sequential, so
-/// that the bits depend on no number of threads. About 22n³ flops with vectors, 8n³/3 without. A GPU hands up to
+/// On the host divide and conquer (LAPACK's gesdd), or QR iteration (gesvd) where that does not converge; sequential,
+/// so that the bits depend on no number of threads. About 22n³ flops with vectors, 8n³/3 without. A GPU hands up to
 /// Tuning<D>::host_svd_cols columns to the host; beyond, it takes cuSOLVER's polar decomposition (gesvdp) in double,
 /// certified by its residual. Where that fails, as it does for an f64 A of κ > 1e9, it takes the host after all, or QR
 /// iteration. Throws NumericalBreakdown if QR iteration does not converge either, or A holds NaN or Inf.
