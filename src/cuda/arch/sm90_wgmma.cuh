@@ -5,6 +5,8 @@
 
 #include <cuda_fp16.h>
 
+#include <cstdint>
+
 #include "cuda/arch/sm90_cluster.cuh"
 
 namespace quoin::cuda::corrected {

@@ -16,6 +16,7 @@
 
 #include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
+#include "quoin/matrix.hpp"
 
 namespace quoin::cuda {
 

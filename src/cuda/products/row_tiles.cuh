@@ -5,6 +5,7 @@
 
 #include "cuda/arch/sm70_registers.cuh"
 #include "cuda/arch/sm90_dmma.cuh"
+#include "quoin/matrix.hpp"
 
 namespace quoin::cuda {
 
