@@ -1,5 +1,5 @@
-// Batches: V, tau and R, and Q and R, of many matrices at once against LAPACK, or cuSOLVER and cuBLAS, matrix by matrix; and the accuracy
-// of the answers over classes of matrices.
+// Batches: V, tau and R, and Q and R, of many matrices at once against LAPACK, or cuSOLVER and cuBLAS, matrix by
+// matrix; and the accuracy of the answers over classes of matrices.
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ Matrix<T> member(Kind kind, Index m, Index n, std::uint64_t seed) {
         case Kind::RankDeficient:
         case Kind::NearlyRankDeficient:
         case Kind::NearlyCollinear: {
-            // the second half of the columns repeats the first, or all repeat one, with so much noise
+            // the second half of the columns repeats the first, or all repeat one, with this much noise
             const double noise = kind == Kind::RankDeficient ? 0 : kind == Kind::NearlyCollinear ? 1e-4 : u;
             const Index distinct = kind == Kind::NearlyCollinear ? 1 : std::max<Index>(1, k / 2);
             for (Index j = distinct; j < n; ++j) {
@@ -133,7 +133,7 @@ private:
         const int several = !std::is_same_v<D, Host> && count * m * n < Index(1) << 24 ? 10 : 1;
         Matrix<T, D> A = to_device<T>(ctx_, std::move(normal)), Q(ctx_, m, k * count), R(ctx_, k, n * count),
                      tau(ctx_, k, count);
-        std::vector<Matrix<T, D>> work;  // what is factored in place: a factor takes another time
+        std::vector<Matrix<T, D>> work;  // factored in place: a matrix that is factored already takes another time
         for (int i = 0; i < several; ++i) work.emplace_back(ctx_, m, n * count);
         const BatchView<const T, D> in = view_of<T>(A, m, n, count);
         const BatchView<T, D> out = view_of<T>(work[0], m, n, count), q = view_of<T>(Q, m, k, count),
@@ -199,7 +199,8 @@ private:
         for (std::size_t kind = 0; kind <= std::size(kinds); ++kind) check<T>(spec, dtype, kind);
     }
 
-    /// The accuracy of a batch of a kind, or of all of them, in units of k·u: of so many matrices as a few seconds allow.
+    /// Measures the accuracy of a batch of one kind, or of all kinds, in units of k·u, on the matrices that a few
+    /// seconds allow.
     template <class T>
     void check(const BatchSpec& spec, DType dtype, std::size_t kind) {
         throw_if_interrupted();

@@ -13,7 +13,7 @@
 
 namespace quoin::cli {
 
-/// What Quoin is timed against.
+/// The references that Quoin is timed against.
 enum class Reference {
     None,
     Lapack,    ///< through the BLAS that Quoin uses, on the host
@@ -71,15 +71,16 @@ struct Case {
 /// Every shape, type (without any: f64) and operation of the command line.
 std::vector<Case> requested_cases(const BenchArguments& arguments);
 
-/// What --energy measures by. Without it, and where a counter cannot be read, which is said on stderr, a meter measures nothing.
+/// The meters of --energy. Without that option a meter measures nothing. Neither does one whose counter cannot be read;
+/// stderr names it.
 struct EnergyMeters {
-    /// Those that are wanted.
+    /// Opens the meters that `arguments` want.
     EnergyMeters(const BenchArguments& arguments, bool of_host, bool of_gpu);
     EnergyMeter host, gpu;
 };
 
 #ifdef QUOIN_HAVE_CUDA
-/// Of the current GPU. Throws DeviceFailure where there is no usable one, as do the studies on a GPU.
+/// Returns a context on the current GPU. Throws DeviceFailure if there is no usable one, as the studies on a GPU do.
 Context<Cuda> device_context();
 #endif
 
@@ -87,7 +88,7 @@ Context<Cuda> device_context();
 
 /// The cases of the command line, with A in the host's memory.
 void bench_on_host(const BenchArguments& arguments);
-/// The same with A in a GPU's memory.
+/// Times Quoin with A in a GPU's memory.
 void bench_on_device(const BenchArguments& arguments);
 /// A table of Anderson, Ballard, Demmel and Keutzer, on a GPU.
 struct PaperTable;
@@ -104,7 +105,7 @@ void bench_gram_schmidt_on_device(const BenchArguments& arguments);
 void bench_tensor_cores(const BenchArguments& arguments);
 /// ‖I − QᵀQ‖ over κ by Gram-Schmidt and reflectors.
 void bench_orthogonality(const BenchArguments& arguments);
-/// Tables 3 and 4 of Zhang and Wu, with Householder beside them: matrices in the host's memory on a GPU.
+/// Tables 3 and 4 of Zhang and Wu, and Householder for comparison: matrices in the host's memory on a GPU.
 void bench_out_of_core(const BenchArguments& arguments);
 /// Batches against loops over LAPACK, or cuSOLVER and cuBLAS, on either device, and the accuracy of their answers.
 void bench_batches(const BenchArguments& arguments);

@@ -10,7 +10,7 @@ def read(path):
 
 
 def append(path, rows, comment):
-    """Adds rows with the columns that the file has, behind a comment on where they come from."""
+    """Appends a comment on their origin and rows with the columns of the file."""
     with open(path, newline="") as file:
         columns = next(csv.reader(line for line in file if not line.startswith("#")))
     with open(path, "a", newline="") as file:

@@ -71,7 +71,7 @@ public:
           ctx_(device_context()),
           tracing_(ctx_, arguments.common.trace),
           output_(arguments, with_requirements_, !paper) {
-        // in the order in which they are measured
+        // in the order of measurement
         for (const Reference reference : {Reference::Cusolver, Reference::Blas2, Reference::Lapack}) {
             if (arguments.wants(reference, paper || reference == Reference::Cusolver)) references_.push_back(reference);
         }
@@ -294,7 +294,7 @@ private:
         std::fflush(stdout);
     }
 
-    /// Where `code` falls behind cuSOLVER, if it does.
+    /// Prints from which width on `code` is slower than cuSOLVER, if it ever is.
     static void print_crossover(const char* code, const std::vector<std::pair<Index, double>>& ratios) {
         if (ratios.empty()) return;
         const auto behind = std::find_if(ratios.begin(), ratios.end(), [](const auto& r) { return r.second < 1; });

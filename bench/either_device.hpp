@@ -1,7 +1,7 @@
 #pragma once
 
-// What a study on either device needs: the device's context, the time of some work there, random matrices, and LAPACK's routines one
-// matrix after the other.
+// Helpers of studies on either device: the device's context, the time of some work there, random matrices, and LAPACK's
+// routines one matrix after the other.
 
 #include <fmt/format.h>
 
@@ -39,14 +39,14 @@ void on_either_device(const BenchArguments& arguments, Run&& run) {
 #endif
 }
 
-/// Seconds for which the calling thread had a core.
+/// Returns the seconds for which the calling thread had a core.
 inline double thread_seconds() {
     timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-/// Seconds of work on the context's device. Of one thread, beyond what the clock itself takes, those in which it had its core: other
-/// programs do not add theirs.
+/// Returns the seconds of work on the context's device. With one thread that is the time in which the thread had its
+/// core, so that other programs do not count, unless the work is shorter than the clock's own time.
 template <class Work>
 double seconds_of(Context<Host>& ctx, Work&& work) {
     const double busy = thread_seconds();

@@ -136,7 +136,7 @@ double in_memory_seconds(Context<Host>& ctx, Matrix<T> A, const FileOptions&) {
     return qr<T, Host>(ctx, std::move(A), plan).report().seconds;
 }
 #ifdef QUOIN_HAVE_CUDA
-/// The same by a GPU, within its cap.
+/// Measures the way by a GPU, within its cap.
 template <class T>
 double in_memory_seconds(Context<Cuda>& ctx, Matrix<T> A, const FileOptions& options) {
     OutOfCoreOptions beyond;

@@ -1,5 +1,5 @@
-// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012), modified Gram-Schmidt on a CPU, and the laws of the loss
-// of orthogonality.
+// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012), modified Gram-Schmidt on a CPU, and the laws of
+// the loss of orthogonality.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ constexpr Index widths[] = {16, 32, 48, 64, 96, 128, 192, 256};
 constexpr Index most_elementwise_cols = 2048;
 /// The paper's width 32, which is near the best of `widths` for its blocked code at every size.
 constexpr Index paper_width = 32;
-/// Of the blocked method over the unblocked one, on all cores, from `required_from` columns on.
+/// The required speed of the blocked method over the unblocked one, on all cores, from `required_from` columns on.
 constexpr double required_ratio = 4;
 constexpr Index required_from = 4096;
 

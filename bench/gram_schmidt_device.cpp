@@ -1,5 +1,5 @@
-// Figures 6 to 9 of Brandes, Arnold, Soddemann and Reith (2012), modified Gram-Schmidt on a GPU, and classical Gram-Schmidt in
-// every arithmetic of its tensor cores against cuSOLVER's and Quoin's Householder QR.
+// Figures 6 to 9 of Brandes, Arnold, Soddemann and Reith (2012), modified Gram-Schmidt on a GPU, and classical
+// Gram-Schmidt in every arithmetic of its tensor cores against cuSOLVER's and Quoin's Householder QR.
 
 #include <fmt/format.h>
 
@@ -29,19 +29,19 @@ using bench::BlockShape;
 constexpr Index paper_sizes[] = {1024, 2048, 4096, 8192};
 constexpr int along[] = {32, 64, 128, 256, 512, 1024}, columns_a_block[] = {1, 2, 4, 8, 16};
 constexpr int most_threads = 1024;
-/// Of the steps of a factorization that a kernel is timed by: every so many of them.
+/// A kernel is timed on every `step_stride`-th step of a factorization.
 constexpr Index step_stride = 128;
-/// Of the blocked method over cuBLAS's, from so many columns on.
+/// The required speed of the blocked method over cuBLAS's, from `required_over_blas2_from` columns on.
 constexpr double required_over_blas2 = 5;
 constexpr Index required_over_blas2_from = 8192;
 
 constexpr Index tensor_sizes[] = {16384, 32768};
-/// Of cuSOLVER's seconds over corrected and reorthogonalised classical Gram-Schmidt's, and over plain FP16's.
+/// Required ratios: cuSOLVER's seconds / corrected and reorthogonalised classical Gram-Schmidt's, and / plain FP16's.
 constexpr double required_corrected = 3, required_fp16 = 10;
 
 const char* name_of(Access access) { return access == Access::Direct ? "direct" : "shared"; }
 
-/// What both tables share.
+/// Shared by both tables.
 class DeviceTables {
 public:
     explicit DeviceTables(const BenchArguments& arguments)
@@ -66,7 +66,8 @@ protected:
         }
         return result;
     }
-    /// Median of three runs, or as many as were asked for, after one; of one alone that takes over a second.
+    /// Returns the median of three runs, or of --repeat runs, after a warm-up. A run of over a second is made once,
+    /// without.
     double median_seconds(const std::function<double()>& run) const {
         throw_if_interrupted();
         const double first = run();
@@ -92,7 +93,7 @@ protected:
             Q = std::move(thin.Q);
         });
     }
-    /// The same by cuSOLVER's geqrf and orgqr.
+    /// Times cuSOLVER's geqrf and orgqr.
     template <class T>
     double run_cusolver(const Matrix<T, Cuda>& A, bench::CusolverQR<T>& cusolver, Matrix<T, Cuda>& Q,
                         Matrix<T, Cuda>& R) {
@@ -191,7 +192,7 @@ private:
                     for (const int ny : columns_a_block) {
                         if (nx * ny > most_threads) continue;
                         Choice choice{access, {nx, ny}};
-                        // the updates subtract nothing: entries stay what they are however often they are updated
+                        // the updates subtract nothing: entries keep their values however often they are updated
                         set_identity<T>(ctx_, size.cols, R.view());
                         double flops = 0;
                         const double seconds = timed(flops, dots, choice, Q, R);
@@ -251,7 +252,7 @@ private:
         }
     }
 
-    /// Figure 9, with Quoin's blocked method and cuSOLVER beside.
+    /// Figure 9, with Quoin's blocked method and cuSOLVER for comparison.
     template <class T>
     void codes(Shape size, DType dtype) {
         Matrix<T, Cuda> A(ctx_, size.rows, size.cols), Q, R;

@@ -15,7 +15,7 @@ namespace quoin::cli {
 
 namespace {
 
-/// The cases that Quoin's requirements name, those of one matrix side by side.
+/// The cases of Quoin's requirements. Cases of one matrix are neighbours.
 std::vector<Case> required_cases() {
     using enum DType;
     using enum Operation;
@@ -53,7 +53,7 @@ void print_growth(const std::vector<std::pair<Case, double>>& growth) {
     }
 }
 
-/// Runs cases one after the other; those of one matrix in a row share it.
+/// Runs cases one after the other. Neighbouring cases share their matrix.
 class HostBench {
 public:
     explicit HostBench(const BenchArguments& arguments)

@@ -117,7 +117,7 @@ void add_list(CLI::App& command, const std::string& name, const std::string& kin
         description);
 }
 
-/// What the command line of a study has beside --repeat, --threads and --json.
+/// The options of a study besides --repeat, --threads and --json.
 enum Has : unsigned {
     Shapes = 1,
     Types = 2,
@@ -339,7 +339,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
     });
 }
 
-/// `quoin bench rpca DIR`, whose --threads and --json are those of the other studies.
+/// `quoin bench rpca DIR`. Its --threads and --json mean the same as in other studies.
 struct MaskStudy {
     std::string folder, against = "opencv";
     std::vector<std::string> options;

@@ -81,7 +81,7 @@ def main():
         arrivals.append((time.time(), total))
     if process.wait() != 0:
         sys.exit("the program failed")
-    # frames have one size, beside the head of the stream and of each frame
+    # all frames have one size, in addition to the headers of the stream and of each frame
     delays, next_arrival = [], 0
     for k in range(count):
         while arrivals[next_arrival][1] < 0.999 * total * (k + 1) / count:

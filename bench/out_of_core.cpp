@@ -1,5 +1,5 @@
-// Table 3 and Table 4 of Zhang and Wu (2021) on this GPU: QR of matrices in the host's memory under a cap on the device's, by
-// recursion and by blocks, and by Householder beside them.
+// Table 3 and Table 4 of Zhang and Wu (2021) on this GPU: QR of matrices in the host's memory under a cap on the
+// device's, by recursion and by blocks, and by Householder for comparison.
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ constexpr PublishedRun published_runs[] = {
     {{131072, 131072}, study::Blocking, 16384, -1, -1, 47.2, 22.3},
 };
 
-/// What they print for this shape by this method; nothing but −1 where they do not.
+/// Returns the published run of this shape by this method; −1 everywhere if there is none.
 PublishedRun published_for(Shape shape, const OutOfCorePlan& plan) {
     for (const PublishedRun& row : published_runs) {
         if (row.shape.rows == shape.rows && row.shape.cols == shape.cols && row.method == plan.method &&
@@ -183,7 +183,7 @@ private:
 }  // namespace
 
 void bench_out_of_core(const BenchArguments& arguments) {
-    make_context(arguments.common);  // its threads are those of the program's own loops
+    make_context(arguments.common);  // sets the threads of the program's own loops
     const std::vector<Shape> shapes = arguments.shapes.empty() ? std::vector{Shape{65536, 65536}} : arguments.shapes;
     for (const DType dtype : arguments.dtypes_or({DType::F32})) {
         with_dtype(dtype, [&]<class T>(T) {

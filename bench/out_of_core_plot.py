@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Draws what `quoin bench paper out-of-core --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and Figures 7 to 15 of
-Zhang and Wu (2021) again, their V100 beside this GPU:
+Zhang and Wu (2021) again, on their V100 and on this GPU:
 
     python3 bench/out_of_core_plot.py DIRECTORY [--out PREFIX]
 
 PREFIX_times.svg        seconds of copies, products and panels, by recursion and by blocks (Tables 3 and 4)
 PREFIX_rates.svg        rates over the block, recursion over blocking, and every route on one matrix
-PREFIX_…_products.png   timelines of the largest products (Figures 7 to 11; Tables 1 and 2), where there are traces
+PREFIX_…_products.png   timelines of the largest products (Figures 7 to 11; Tables 1 and 2), if there are traces
 PREFIX_…_runs.png       timelines of whole runs (Figures 12 to 15), likewise
 """
 
@@ -23,7 +23,7 @@ import trace_plot
 from plot import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt, thousands
 
 METHODS = {"recursive": ("recursion", BLUE), "blocking": ("blocks", VERMILION)}
-# section 5: recursion over blocking in (rows, cols), with blocks of so many columns
+# section 5: speed of recursion over blocking for (rows, cols, columns of a block)
 PUBLISHED_SPEEDUPS = {(131072, 131072, 8192): 2.0, (131072, 131072, 16384): 1.25, (65536, 65536, 8192): 1.5,
                       (262144, 65536, 8192): 1.7}
 # their Tables 1 and 2: TFLOP/s of the largest inner and outer product of 131072², blocks of 16384
@@ -170,7 +170,7 @@ def plot_rates(cases, out, device):
 
 
 def kind(name):
-    """What a span moves or computes: 'A in' and 'A out' alike."""
+    """The operand of a span: 'A in' and 'A out' give the same."""
     first, _, rest = name.partition(" ")
     return KINDS.get(first, first) if rest in ("in", "out") else KINDS.get(name, name)
 

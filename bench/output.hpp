@@ -21,7 +21,7 @@ struct BenchRow : Measurement {
 /// A row of what was measured, its rates filled in.
 BenchRow bench_row(Shape shape, DType dtype, Operation operation, const Measurement& result,
                    const MachineLimits& limits);
-/// The same row against a reference.
+/// Returns the row with the columns of a reference.
 BenchRow against(BenchRow row, const std::string& reference, double reference_seconds, double reference_joules = -1);
 
 /// Where results go, line after line as they come: a table for a person or JSON on stdout, and CSV in a file.
@@ -30,7 +30,8 @@ public:
     /// Opens the CSV file. `with_requirements`: a column for them in the table. Throws UnwritableFile.
     BenchOutput(const BenchArguments& arguments, bool with_requirements, bool table = true);
 
-    /// The machine and its limits: the first line of the table, of stderr beside JSON, and a comment in the CSV.
+    /// Prints the machine and its limits: as the first line of the table, on stderr with JSON, and as a comment in the
+    /// CSV.
     void describe(const std::string& machine);
     void add(const BenchRow& row);
 

@@ -18,8 +18,8 @@ struct PublishedRates {
 /// A table or a figure of Anderson, Ballard, Demmel and Keutzer: single precision QR of matrices on one GPU.
 struct PaperTable {
     const char* title;
-    const char* published;  ///< on what the paper's own figures were measured, and what it says of them
-    bool speedups = false;  ///< Quoin over every reference, and not rates
+    const char* published;  ///< the machine of the paper's own figures, and the paper's remarks
+    bool speedups = false;  ///< print Quoin's speed over each reference instead of rates
     std::vector<Shape> shapes;
     std::vector<PublishedRates> rates;
 };

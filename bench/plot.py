@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the results of `./run gpu-bench`, an SVG and a PNG beside each CSV file.
+"""Draws the results of `./run gpu-bench`, an SVG and a PNG for each CSV file, in its folder.
 
     python3 bench/plot.py DIRECTORY
 
@@ -139,7 +139,7 @@ def plot_requirements(path, out):
 
 
 def rates(rows, x_of):
-    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run added behind it (PyTorch's) repeat Quoin's: the first counts."""
+    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run appended (PyTorch's) repeat Quoin's: the first counts."""
     lines = {}
     for row in rows:
         x, code = int(row[x_of]), "caqr" if row["op"] == "factor" else "quoin"

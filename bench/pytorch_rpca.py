@@ -5,7 +5,7 @@
 
 Inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a matrix of the same size: a textured background whose
 brightness drifts, noise, moving squares. Route qr: torch.linalg.qr(X) and the svd of R; svd: torch.linalg.svd(X). Seconds
-of wall time to the tolerance, behind a run of three iterations.
+of wall time to the tolerance, after a run of three iterations.
 """
 
 import argparse

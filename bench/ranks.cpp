@@ -1,4 +1,5 @@
-// Q and R, or R alone, of rows over ranks: threads of this process, each with its share of the cores, or with a GPU of its own.
+// Q and R, or R alone, of rows over ranks: threads of this process, each with its share of the cores, or with a GPU of
+// its own.
 
 #include <fmt/format.h>
 
@@ -33,7 +34,7 @@ namespace quoin::cli {
 
 namespace {
 
-/// The same on every rank, and when all have come.
+/// Returns the maximum of x over all ranks, on every rank, once all have called.
 double maximum(Context<Host>& host, Communicator& comm, double x) {
     comm.all_reduce<double>(host, {&x, 1, 1}, Reduction::Max);
     return x;
@@ -53,7 +54,7 @@ struct Link {
     double latency = 0, bandwidth = std::numeric_limits<double>::infinity();
 };
 
-/// Of ranks 0 and 1, while the others wait.
+/// Measures the link between ranks 0 and 1, while the other ranks wait.
 Link measure_link(int ranks) {
     Link link;
     if (ranks == 1) return link;
@@ -79,8 +80,8 @@ Link measure_link(int ranks) {
     return link;
 }
 
-/// Of the case by the model of `quoin plan --ranks`, with what this machine's threads and their messages sustain; −1 where a rank
-/// has fewer rows than columns.
+/// Returns the predicted seconds of the case by the model of `quoin plan --ranks`, with the measured rates of this
+/// machine's threads and their messages; −1 if a rank has fewer rows than columns.
 template <class T>
 double planned_seconds(const Case& c, int ranks, int threads, Options options) {
     const auto [m, n] = c.shape;

@@ -1,4 +1,4 @@
-// How far `Auto` is behind the best of Quoin's methods, over shapes at random.
+// How much slower `Auto` is than the best of Quoin's methods, over random shapes.
 
 #include <fmt/format.h>
 

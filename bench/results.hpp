@@ -12,7 +12,8 @@
 
 namespace quoin::cli {
 
-/// Where a study's results go, line after line as they come: JSON or text on stdout, and a CSV file where one is wanted.
+/// Where a study's results go, line after line as they come: JSON or text on stdout, and a CSV file where one is
+/// wanted.
 class Results {
 public:
     /// Opens the CSV file. Throws UnwritableFile.
@@ -20,9 +21,10 @@ public:
 
     /// The first line of the CSV file.
     void describe(const std::string& about) const;
-    /// One case, as JSON where that is wanted, and as a row of the CSV file, whose columns are the keys of the first case.
+    /// One case, as JSON where that is wanted, and as a row of the CSV file, whose columns are the keys of the first
+    /// case.
     void add(const JsonLine& line);
-    /// Text, where no JSON is wanted.
+    /// Prints text, unless JSON is wanted.
     template <class... Arguments>
     void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
         if (json_) return;

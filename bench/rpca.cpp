@@ -1,4 +1,5 @@
-// Table II of Anderson, Ballard, Demmel and Keutzer (2011): iterations of robust PCA a second, and what they lead to.
+// Table II of Anderson, Ballard, Demmel and Keutzer (2011): iterations of robust PCA a second, and the result that they
+// reach.
 
 #include <fmt/format.h>
 
@@ -19,7 +20,8 @@ namespace quoin::cli {
 namespace {
 
 constexpr Index width = 384, height = 288, frames = 100;
-/// The constant-μ iteration takes hundreds of iterations, as the paper's did; enough to see its rate and where it stands.
+/// The constant-μ iteration takes hundreds of iterations, as the paper's did; enough to see its rate and where it
+/// stands.
 constexpr Index most_iterations = 500;
 
 struct PublishedRate {

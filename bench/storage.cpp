@@ -1,5 +1,5 @@
-// Table 1 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and one T, products with Qᵀ, and
-// a block of Q, on either device, against LAPACK on the host and cuSOLVER.
+// Table 1 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and one T, products with
+// Qᵀ, and a block of Q, on either device, against LAPACK on the host and cuSOLVER.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ constexpr PublishedTimes published_times[] = {{1000, 0.050, 0.048},   {2000, 0.2
                                               {10000, 11.181, 3.202}, {11000, 14.504, 4.115}, {12000, 18.067, 5.182},
                                               {13000, 22.211, 6.566}, {14000, 27.064, 8.003}, {15000, 32.319, 9.768}};
 
-/// Qᵀ on `columns` columns, and what is required of the ratio to ormqr.
+/// Qᵀ applied to `columns` columns, and the required ratio to ormqr.
 struct Application {
     Shape shape;
     Index columns;
@@ -116,7 +116,7 @@ private:
         if (arguments_.energy) line.add_measured("joules", joules).add_measured("gflop_per_joule", gflop_per_joule);
         results_.add(line);
     }
-    /// What the factorizations took, the paper's Figure 2.
+    /// Prints the joules of the factorizations, the paper's Figure 2.
     void print_energy() {
         if (joules_.empty()) return;
         results_.say(
@@ -220,7 +220,7 @@ private:
         print_energy();
     }
 
-    /// Of LAPACK on the host.
+    /// Times LAPACK on the host.
     template <class T>
     double geqrt3_seconds(Shape shape, DType dtype, const Matrix<T, D>& A) {
         Context<Host> host = make_context(arguments_.common);

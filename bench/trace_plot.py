@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws a timeline that `quoin ... --trace FILE` wrote, an SVG and a PNG beside it: a row for each engine, a bar for each span.
+"""Draws a timeline that `quoin ... --trace FILE` wrote, as an SVG and a PNG in its folder: a row for each engine, a bar for each span.
 
     python3 bench/trace_plot.py TRACE.json [--from MS] [--to MS]
 
@@ -39,7 +39,7 @@ def read(path):
                 rows_of.setdefault(e.get("pid"), {})[e["tid"]] = e["args"]["name"]
             elif e["ph"] == "M" and e["name"] == "process_name":
                 processes[e.get("pid")] = e["args"]["name"]
-        # of several ranks a row has the rank's name, and that of the engine where there are several
+        # with several ranks a row has the rank's name, and the engine's name if a rank has several rows
         names = {(pid, tid): name if len(rows_of) == 1 else processes[pid] if len(rows) == 1 else f"{processes[pid]}, {name}"
                  for pid, rows in rows_of.items() for tid, name in rows.items()}
         spans = [((e.get("pid"), e["tid"]), Span(e["name"], e["ts"] / 1e3, (e["ts"] + e["dur"]) / 1e3, e.get("args", {}).get("step")))
@@ -69,7 +69,7 @@ def depths(spans):
 
 
 def busy(spans, begin, end):
-    """The share of [begin, end] in which a row does something."""
+    """The share of [begin, end] in which a row is busy."""
     total, last = 0, begin
     for _, b, e, _ in spans:
         b, e = max(b, last), min(e, end)

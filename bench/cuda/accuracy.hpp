@@ -6,13 +6,13 @@
 
 namespace quoin::bench {
 
-// By DGEMM on the device, as many columns at a time as make 2 GiB of double: beside the operands up to two such blocks, for float
-// half a one more, and a square of double as wide.
+// Errors of Q and R by DGEMM on the device, in blocks of columns of 2 GiB of double. Needs up to two such blocks in
+// addition to the operands, for float half of one more, and a square of double of that width.
 
 /// block := A(:, cols), contiguous: of a matrix that need not lie in memory.
 template <class T>
 using ColumnSource = std::function<void(Range cols, MatrixView<T, Cuda> block)>;
-/// Of a matrix that does.
+/// Returns the columns of a matrix in memory.
 template <class T>
 ColumnSource<T> columns_of(Context<Cuda>& ctx, const Matrix<T, Cuda>& A) {
     return [&](Range cols, MatrixView<T, Cuda> block) { copy<T>(ctx, A.view().col_block(cols), block); };

@@ -4,21 +4,21 @@
 //
 //     w_c = τ vᵀ A(j:m, c) = τ (A(j, c) + y_c / (α − β)),   y_c = x(1:)ᵀ A(j+1:m, c),   A(j:m, c) −= v w_c.
 //
-// The inner products of column j + 1 with the columns behind it need no pass of their own: row by row they follow the
-// update by column j. Two kernels a column:
+// The inner products of column j + 1 with the columns on its right need no pass of their own: they are summed row by
+// row during the update by column j. Two kernels a column:
 //
 //     finish_products     y and σ from their parts, α, β, τ, w      a warp owns a column c
 //     update_and_project  A −= v w, and the parts of the next y     a block owns a tile of rows and a run of columns
 //
-// A thread holds `rows_a_thread` rows of v and of the next x in registers, and loads those of `columns_at_once` columns
-// before it stores any, to keep enough bytes in flight; a warp's loads are consecutive rows of one column. Column j + 1
-// leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it returns to A in the next
-// launch. Parts are summed over the threads of a block in shared memory (8 warps × 128 columns, 4 or 8 KiB), over blocks
-// by finish_products, always in the same order. Rows past m and columns past n are masked; any ld.
+// A thread holds `rows_a_thread` rows of v and of the next x in registers. It loads its rows of `columns_at_once`
+// columns before it stores any, to keep enough bytes in flight; a warp's loads are consecutive rows of one column.
+// Column j + 1 leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it returns
+// to A in the next launch. Parts are summed over the threads of a block in shared memory (8 warps × 128 columns, 4 or 8
+// KiB), over blocks by finish_products, always in the same order. Rows past m and columns past n are masked; any ld.
 //
-// 4 flops, one element read and one written for each element of the trailing matrix a column: bound by memory (on an H100
-// 1 000 000 × 192 runs at 86% of its copy rate in f32 and at 90% in f64), and where the trailing matrix is small by the two
-// launches, 5 µs a column.
+// 4 flops, one element read and one written for each element of the trailing matrix a column: bound by memory (on an
+// H100 1 000 000 × 192 runs at 86% of its copy rate in f32 and at 90% in f64). If the trailing matrix is small, the two
+// launches bound the time: 5 µs a column.
 
 #include <algorithm>
 
@@ -206,7 +206,7 @@ void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
         const bool project = j + 1 < k;
         const Index columns = n - (j + 1) - (project ? 1 : 0);
         const Index first_tile = std::max<Index>(j, 0) / rows_a_tile(m), tiles = tiles_of(m) - first_tile;
-        // four blocks a multiprocessor, where that leaves each at least four columns
+        // four blocks a multiprocessor, if that leaves each at least four columns
         const Index runs_wanted = (4 * ctx.state().multiprocessors + tiles - 1) / tiles;
         const Index columns_a_block =
             std::clamp<Index>((columns + runs_wanted - 1) / runs_wanted, 4, Index{most_columns});

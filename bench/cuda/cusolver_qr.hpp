@@ -17,7 +17,7 @@ public:
     void geqrf(Context<Cuda>& ctx, Matrix<T, Cuda>& A);
     /// The first k = min(m, n) columns of A := thin Q, from what geqrf left there and in tau. Enqueued.
     void orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A) { orgqr(ctx, A, tau_); }
-    /// The same with the caller's tau, k×1.
+    /// Forms Q with the caller's tau, k×1.
     void orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A, const Matrix<T, Cuda>& tau);
     /// C := QᵀC, from what geqrf left in A and in tau. Enqueued; the workspace is allocated at the first call.
     void ormqr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, Matrix<T, Cuda>& C);

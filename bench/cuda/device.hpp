@@ -19,7 +19,7 @@ double seconds_of(Context<Cuda>& ctx, F&& run) {
 /// "NVIDIA H100 80GB HBM3, 132 multiprocessors, CUDA 13.0, cuBLAS 13.1.0, cuSOLVER 12.0.4"
 std::string describe_device();
 
-/// Of the current device: "0000:3b:00.0".
+/// Returns the PCI address of the current device: "0000:3b:00.0".
 std::string pci_bus_id();
 
 /// Bytes read and written a second by a large copy on the device. Waits.

@@ -11,7 +11,7 @@
 
 namespace quoin::cli {
 
-/// What Quoin does with one m×n matrix, which A supplies anew for every run; between runs it holds no memory.
+/// One operation of Quoin on an m×n matrix. A supplies the matrix anew for every run. Holds no memory between runs.
 template <class T>
 class DeviceRun {
 public:

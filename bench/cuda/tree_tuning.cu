@@ -3,11 +3,11 @@
 //
 //   tree_tuning [--rows M] [--cols N] [--probe LEAF_ROWS,PANEL_WIDTH,FAN_IN,DOMAIN_LEAVES]
 //
-// A := Q and R, panel by panel, on a fresh copy of the same random A, with an event between two primitives: the median of
-// 5 runs after 1, stage by stage. total_ms: the same without events in between, the nodes factored beside the update of
-// the leaves as the library does it. update_gflops: 4mnp flops over the time of apply_leaves in the factorization;
-// factor_gflops: 2mn² over that of factor_leaves; tree_share: the part of the factorization's time in factor_nodes and
-// apply_nodes. The counts of the flops leave out what the tree adds.
+// A := Q and R, panel by panel, on a fresh copy of the same random A, with an event between two primitives: the median
+// of 5 runs after 1, stage by stage. total_ms: without events in between, so that nodes are factored while leaves are
+// updated, as the library does. update_gflops: 4mnp flops / time of apply_leaves in the factorization; factor_gflops:
+// 2mn² / time of factor_leaves; tree_share: the part of the factorization's time in factor_nodes and apply_nodes. These
+// counts leave out the flops that the tree adds.
 
 #include <cuda_runtime.h>
 

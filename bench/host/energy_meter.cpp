@@ -101,7 +101,7 @@ EnergyMeter EnergyMeter::of_host(const std::string& powercap) {
     std::sort(zones.begin(), zones.end());
     try {
         for (const fs::path& zone : zones) {
-            // a package holds its cores; its memory is beside it; psys holds all again
+            // a package includes its cores, but not its memory; psys includes everything again
             const auto name = value_in<std::string>(zone / "name");
             if (!name.starts_with("package") && name != "dram") continue;
             Counter counter;

@@ -18,9 +18,9 @@ public:
     /// Which counter cannot be read, and why, in one sentence; empty where all can.
     const std::string& problem() const { return problem_; }
 
-    /// Mean power in watts while `run` is called again and again, for `least_seconds`, in which a counter that is brought up to
-    /// date every 100 ms is right to 10%. −1 where there is no counter, and `run` is not called, and where one cannot be
-    /// read any more.
+    /// Returns the mean power in watts while `run` is called again and again for `least_seconds`. In one second a
+    /// counter with an update every 100 ms is right to 10%. Returns −1 if there is no counter, without calling `run`,
+    /// or if one cannot be read any more.
     double watts(const std::function<void()>& run, double least_seconds = 1);
 
 private:

@@ -43,8 +43,8 @@ void multiply(Index m, Index n, Column column, Last last, const Pair& X, Pair& Y
     }
 }
 
-/// A column of the noise: a hash of the row's number with two keys of the column, all in 32 bits, which every instruction set has
-/// in vectors.
+/// A column of the noise: a hash of the row's number with two keys of the column, all in 32 bits, which every
+/// instruction set has in vectors.
 class NoiseColumn {
 public:
     NoiseColumn(std::uint64_t seed, Index j) {

@@ -6,15 +6,16 @@
 
 namespace quoin::bench {
 
-/// Matrices of the host that are as large as its memory allows: made by all cores in seconds, and known again entry by entry, so
-/// that what a factorization in their place has come to can be measured without a copy.
+/// Matrices as large as the host's memory allows. All cores make them in seconds, and any entry can be made again, so
+/// that a factorization in their place can be checked without a copy.
 
-/// A := the matrix of `seed`: entries uniform on (−1, 1), multiples of 2⁻²⁴, by a hash of row and column, the same for every
-/// machine and number of threads.
+/// A := the matrix of `seed`: entries uniform on (−1, 1), multiples of 2⁻²⁴, by a hash of row and column, the same for
+/// every machine and number of threads.
 template <class T>
 void fill_noise(std::uint64_t seed, MatrixView<T> A);
 
-/// An n×n matrix of zeros, of which only the pages on and above the diagonal are memory, as long as nobody writes below.
+/// Returns an n×n matrix of zeros. Only pages on and above the diagonal take memory, as long as nothing is written
+/// below it.
 template <class T>
 class UpperZeros {
 public:
@@ -33,7 +34,7 @@ struct Probed {
     double orthogonality = -1;  ///< √n ‖Qᵀ(Qx) − x‖, for ‖I − QᵀQ‖_F
     double residual = -1;       ///< √n ‖A x − Q (R x)‖ / ‖A‖_F
 };
-/// Of A = the matrix of `seed`, in double. Two passes over Q, one over R, and A made anew.
+/// Measures Q and R of A, the matrix of `seed`, in double. Two passes over Q and one over R; A is made anew.
 template <class T>
 Probed probe(std::uint64_t seed, MatrixView<const T> Q, MatrixView<const T> R);
 

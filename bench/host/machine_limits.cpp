@@ -41,7 +41,7 @@ void gemm(int n, const double* A, const double* B, double* C) {
 
 template <class T>
 double measure_gemm() {
-    const int n = omp_get_max_threads() <= 4 ? 1024 : 2048;  // what so many cores have enough in
+    const int n = omp_get_max_threads() <= 4 ? 1024 : 2048;  // large enough for all cores
     Matrix<T> A(n, n), B(n, n), C(n, n);
     fill_normal(A, 1);
     fill_normal(B, 2);

@@ -4,7 +4,7 @@
 
 namespace quoin::cli {
 
-/// What this machine was measured to do now, with the threads in use.
+/// Rates of this machine, measured now with the threads in use.
 struct MachineLimits {
     double gemm_f32 = 0;        ///< flop/s of cblas_sgemm, 2048³; 0 if not measured
     double gemm_f64 = 0;        ///< flop/s of cblas_dgemm, 2048³; 0 if not measured

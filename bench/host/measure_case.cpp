@@ -20,8 +20,8 @@ int repetitions(double seconds_a_run) {
     return std::clamp(static_cast<int>(std::ceil(1 / std::max(seconds_a_run, 1e-3))), 5, 50);
 }
 
-/// Medians of `quoin()` and `reference()`, both of which return seconds, run alternately so that a machine that drifts
-/// treats both alike. Quoin is the last to run.
+/// Returns the medians of `quoin()` and `reference()`, which both return seconds. They run alternately, so that a
+/// machine that drifts treats both alike. Quoin runs last.
 template <class Quoin, class Reference>
 void alternate(Quoin&& quoin, Reference&& reference, const MeasureSettings& settings, Measurement& result) {
     double warm_up = settings.against_lapack ? reference() : 0;
@@ -57,7 +57,7 @@ Options with_form(Options options, QForm q) {
     return options;
 }
 
-/// What the operation asks of a plan.
+/// Returns the options of a plan for the operation.
 Options options_of(Operation operation, Options options) {
     options = with_form(options, form_of_q(operation));
     if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.q = FullT{};
@@ -160,7 +160,7 @@ Measurement measure_geqrf(Context<Host>& ctx, MatrixView<const T> A, const Measu
     return result;
 }
 
-/// The factorization of A alone; Q, in `work`, and R are taken out of it behind the watch.
+/// Times the factorization of A alone. Q, in `work`, and R are taken out of it after the clock has stopped.
 template <class T>
 double seconds_of_factorization(Context<Host>& ctx, const Plan& plan, Matrix<T>& work, MatrixView<const T> A,
                                 Matrix<T>& R, Measurement& result) {

@@ -7,7 +7,7 @@
 
 namespace quoin::cli {
 
-/// What is timed, and against which LAPACK routines.
+/// The operation that is timed, and its LAPACK routines.
 enum class Operation {
     ThinQr,  ///< R and thin Q: geqrf + orgqr
     ROnly,   ///< R alone: geqrf
@@ -28,7 +28,7 @@ const char* to_string(Operation operation);
 /// The standard flop count of the operation on an m×n matrix.
 double operation_flops(Operation operation, Index m, Index n);
 
-/// The form of Q that the operation asks for.
+/// Returns the form of Q of the operation.
 QForm form_of_q(Operation operation);
 
 struct MeasureSettings {
@@ -48,20 +48,20 @@ struct Measurement {
     double residual = -1;
 };
 
-/// Bytes that `measure_case` needs beside A itself.
+/// Returns the bytes that `measure_case` needs in addition to A.
 template <class T>
 double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m, Index n,
                           const MeasureSettings& settings);
 
 /// Times the operation on A by Quoin and by LAPACK in turn, each run on a fresh copy of A made outside the timed region
-/// into memory already touched. One run of each is a warm-up. The accuracy is measured on Quoin's last answer: R and thin
-/// Q, which for Geqrf LAPACK's own orgqr forms from Quoin's V and tau.
+/// into memory already touched. One run of each is a warm-up. The accuracy is measured on Quoin's last answer: R and
+/// thin Q, which for Geqrf LAPACK's own orgqr forms from Quoin's V and tau.
 template <class T>
 Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<const T> A,
                          const MeasureSettings& settings);
 
-/// The least time the machine could take over the time taken: the larger of flops / arithmetic rate and compulsory bytes / copy
-/// rate, over `seconds`. Compulsory: A read once, Q or the reflectors written once.
+/// The least time the machine could take over the time taken: the larger of flops / arithmetic rate and compulsory
+/// bytes / copy rate, over `seconds`. Compulsory: A read once, Q or the reflectors written once.
 double limit_fraction(Operation operation, Index m, Index n, DType dtype, const MachineLimits& limits, double seconds);
 
 }  // namespace quoin::cli

@@ -15,7 +15,8 @@ double median(std::vector<double> values) {
 
 namespace {
 
-/// The seconds of each run, called in turn in rounds; for `repeat` = 0 for `enough` seconds a run, `least` to `most` rounds.
+/// The seconds of each run, called in turn in rounds; for `repeat` = 0 for `enough` seconds a run, `least` to `most`
+/// rounds.
 std::vector<std::vector<double>> seconds_of_rounds(const std::vector<std::function<double()>>& runs, int repeat,
                                                    double enough, int least, int most, bool warm_ups_count) {
     double longest = 0;

@@ -6,8 +6,8 @@
 
 namespace quoin::cli {
 
-/// LAPACK through the BLAS that Quoin uses, called in place with the workspace each routine asks for; the middle-level
-/// LAPACKE interface, so that neither its check for NaN nor an allocation counts against the reference.
+/// LAPACK through the BLAS that Quoin uses, called in place with the optimal workspace of each routine; the
+/// middle-level LAPACKE interface, so that neither its check for NaN nor an allocation counts against the reference.
 /// Each throws InvalidArgument where a size does not fit LAPACK's 32-bit integers or LAPACK reports an error.
 template <class T>
 class ReferenceLapack {
@@ -17,15 +17,15 @@ public:
 
     /// A := V below the diagonal, R on and above it.
     void geqrf(MatrixView<T> A);
-    /// The same, and Tf (nb×k) := the T of blocks of nb columns.
+    /// Factors A in blocks of nb columns, and Tf (nb×k) := the T of each block.
     void geqrt(MatrixView<T> A, MatrixView<T> Tf);
-    /// The same with one T, n×n; m >= n.
+    /// Factors A with one T, n×n; m >= n.
     void geqrt3(MatrixView<T> A, MatrixView<T> Tf);
     /// C := QᵀC, from what geqrf left in A and in tau.
     void ormqr(MatrixView<const T> A, MatrixView<T> C);
     /// The first k = min(m, n) columns of A := thin Q, from what geqrf left there and in tau.
     void orgqr(MatrixView<T> A);
-    /// The same with the caller's tau.
+    /// Forms Q with the caller's tau.
     void orgqr(MatrixView<T> A, const T* tau);
     /// min ‖Ax − b‖ or the least x; b has max(m, n) rows.
     void gels(MatrixView<T> A, MatrixView<T> b);

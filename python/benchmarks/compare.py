@@ -1,4 +1,4 @@
-"""Times of quoin.qr beside numpy.linalg.qr, scipy.linalg.qr and, where installed, torch.linalg.qr; one process, turns.
+"""Times of quoin.qr, numpy.linalg.qr, scipy.linalg.qr and, where installed, torch.linalg.qr; one process, turns.
 
     python python/benchmarks/compare.py [MxN ...] [--dtype float32,float64] [--repeat 7]
     python python/benchmarks/compare.py --device cuda [MxN ...]

@@ -1,4 +1,4 @@
-"""Times quoin.torch beside the ways to QR that deep learning has: torch.linalg.qr, streams of it, Muon's Newton-Schulz steps.
+"""Times quoin.torch and the other ways to QR in deep learning: torch.linalg.qr, streams of it, Muon's Newton-Schulz steps.
 
     python python/benchmarks/compare_torch.py --device cuda --csv FILE         the table of docs/deep_learning.md
     python python/benchmarks/compare_torch.py --divide 32                      the same of small matrices, on a CPU
@@ -128,7 +128,7 @@ def contenders(operation, stacks, options):
 
 
 def soap_contenders(stacks):
-    """Of stacks of pairs P, Q."""
+    """Yields (name, function) for stacks of pairs P, Q."""
     yield "quoin.torch.orthonormalize(P @ Q)", each(lambda PQ: quoin.torch.orthonormalize(PQ[0] @ PQ[1]))
     yield "torch.linalg.qr(P @ Q)", each(lambda PQ: torch.linalg.qr(PQ[0] @ PQ[1]))
     yield "P @ Q alone", each(lambda PQ: PQ[0] @ PQ[1])

@@ -144,7 +144,7 @@ def source_text(length=2_000_000):
 
 
 def clock(device):
-    """Moments of the current stream on a GPU, for which nothing waits, and of the host otherwise; and milliseconds between two."""
+    """Returns a function that takes a moment of the GPU's current stream, without a wait, or of the host, and one for the milliseconds between."""
     if device != "cuda":
         return time.perf_counter, lambda start, end: 1e3 * (end - start)
 
@@ -157,7 +157,7 @@ def clock(device):
 
 
 def train(qr, seed, options, dtype=torch.float32):
-    """The losses, the milliseconds of each step, and those of QR by step."""
+    """Returns the losses, the milliseconds of each step, and the milliseconds of QR in each step."""
     torch.manual_seed(seed)
     model = Transformer(CHARACTERS, options.width, options.layers, options.heads, options.context).to(options.device, dtype)
     text, batches = source_text().to(options.device), torch.Generator().manual_seed(seed)
