@@ -42,6 +42,11 @@ class Arithmetic:
         return array
 
 
+@functools.cache
+def _name_of_torch(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 class _Torch(Arithmetic):
     """Its functions find the device by the arrays."""
 
@@ -57,7 +62,7 @@ class _Torch(Arithmetic):
         return self._torch._C._cuda_getCurrentRawStream(self._device.index)
 
     def dtype_name(self, array: Any) -> str:
-        return str(array.dtype).removeprefix("torch.")
+        return _name_of_torch(array.dtype)
 
     def astype(self, array: Any, dtype: str) -> Any:
         return array.to(getattr(self._torch, dtype))
