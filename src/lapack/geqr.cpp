@@ -95,19 +95,18 @@ void gemqr(const char* routine, Next* next, const char* side, const char* trans,
 
 }  // namespace
 
-#define QUOIN_GEQR(T, Int, p, before, after)                                                                         \
-    QUOIN_LAPACK_ABI void before##p##geqr##after(const Int* m, const Int* n, T* A, const Int* lda, T* Tf,            \
-                                                 const Int* tsize, T* work, const Int* lwork, Int* info) {           \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqr##after);                                          \
-        geqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR"), next, m, n, A, lda, Tf, tsize, work, lwork, info);                \
-    }                                                                                                                \
-    QUOIN_LAPACK_ABI void before##p##gemqr##after(const char* side, const char* trans, const Int* m, const Int* n,   \
-                                                  const Int* k, const T* A, const Int* lda, const T* Tf,             \
-                                                  const Int* tsize, T* C, const Int* ldc, T* work, const Int* lwork, \
-                                                  Int* info, std::size_t, std::size_t) {                             \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqr##after);                                         \
-        gemqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQR"), next, side, trans, m, n, k, A, lda, Tf, tsize, C, ldc, work,    \
-                      lwork, info);                                                                                  \
+#define QUOIN_GEQR(T, Int, p, before, after)                                                                       \
+    QUOIN_LAPACK_ABI void before##p##geqr##after(const Int* m, const Int* n, T* A, const Int* lda, T* Tf,          \
+                                                 const Int* tsize, T* work, const Int* lwork, Int* info) {         \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqr##after);                                        \
+        geqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR"), next, m, n, A, lda, Tf, tsize, work, lwork, info);              \
+    }                                                                                                              \
+    QUOIN_LAPACK_ABI void before##p##gemqr##after(                                                                 \
+        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
+        const T* Tf, const Int* tsize, T* C, const Int* ldc, T* work, const Int* lwork, Int* info) {               \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqr##after);                                       \
+        gemqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQR"), next, side, trans, m, n, k, A, lda, Tf, tsize, C, ldc, work,  \
+                      lwork, info);                                                                                \
     }
 QUOIN_LAPACK_EXPORT(QUOIN_GEQR)
 #undef QUOIN_GEQR

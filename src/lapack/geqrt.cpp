@@ -90,10 +90,9 @@ void gemqrt(const char* routine, Next* next, const char* side, const char* trans
         static const auto next = QUOIN_LAPACK_NEXT(before##p##geqrt3##after);                                         \
         geqrt3<T, Int>(QUOIN_LAPACK_NAME(p, "GEQRT3"), next, m, n, A, lda, Tf, ldt, info);                            \
     }                                                                                                                 \
-    QUOIN_LAPACK_ABI void before##p##gemqrt##after(const char* side, const char* trans, const Int* m, const Int* n,   \
-                                                   const Int* k, const Int* nb, const T* V, const Int* ldv,           \
-                                                   const T* Tf, const Int* ldt, T* C, const Int* ldc, T* work,        \
-                                                   Int* info, std::size_t, std::size_t) {                             \
+    QUOIN_LAPACK_ABI void before##p##gemqrt##after(                                                                   \
+        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const Int* nb, const T* V,     \
+        const Int* ldv, const T* Tf, const Int* ldt, T* C, const Int* ldc, T* work, Int* info) {                      \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqrt##after);                                         \
         gemqrt<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQRT"), next, side, trans, m, n, k, nb, V, ldv, Tf, ldt, C, ldc, work, \
                        info);                                                                                         \

@@ -128,7 +128,7 @@ inline Index orgtsqr_row_wanted(Index, Index n, Index nb) { return nb * std::max
     QUOIN_LAPACK_ABI void before##p##lamtsqr##after(const char* side, const char* trans, const Int* m, const Int* n,   \
                                                     const Int* k, const Int* mb, const Int* nb, const T* A,            \
                                                     const Int* lda, const T* Tf, const Int* ldt, T* C, const Int* ldc, \
-                                                    T* work, const Int* lwork, Int* info, std::size_t, std::size_t) {  \
+                                                    T* work, const Int* lwork, Int* info) {                            \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##lamtsqr##after);                                         \
         lamtsqr<T, Int>(QUOIN_LAPACK_NAME(p, "LAMTSQR"), next, side, trans, m, n, k, mb, nb, A, lda, Tf, ldt, C, ldc,  \
                         work, lwork, info);                                                                            \

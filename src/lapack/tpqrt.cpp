@@ -76,10 +76,10 @@ void tpmqrt(const char* routine, Next* next, const char* side, const char* trans
         static const auto next = QUOIN_LAPACK_NEXT(before##p##tpqrt##after);                                          \
         tpqrt<T, Int>(QUOIN_LAPACK_NAME(p, "TPQRT"), next, m, n, l, nb, A, lda, B, ldb, Tf, ldt, work, info);         \
     }                                                                                                                 \
-    QUOIN_LAPACK_ABI void before##p##tpmqrt##after(                                                                   \
-        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const Int* l, const Int* nb,   \
-        const T* V, const Int* ldv, const T* Tf, const Int* ldt, T* A, const Int* lda, T* B, const Int* ldb, T* work, \
-        Int* info, std::size_t, std::size_t) {                                                                        \
+    QUOIN_LAPACK_ABI void before##p##tpmqrt##after(const char* side, const char* trans, const Int* m, const Int* n,   \
+                                                   const Int* k, const Int* l, const Int* nb, const T* V,             \
+                                                   const Int* ldv, const T* Tf, const Int* ldt, T* A, const Int* lda, \
+                                                   T* B, const Int* ldb, T* work, Int* info) {                        \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##tpmqrt##after);                                         \
         tpmqrt<T, Int>(QUOIN_LAPACK_NAME(p, "TPMQRT"), next, side, trans, m, n, k, l, nb, V, ldv, Tf, ldt, A, lda, B, \
                        ldb, work, info);                                                                              \
