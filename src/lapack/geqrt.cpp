@@ -12,12 +12,12 @@ template <class T, class Int, class Next, class PassOn>
 void factor(const char* routine, Index m, Index n, Index nb, T* A, Index lda, T* Tf, Index ldt, Next* next,
             PassOn pass_on, Int* info) {
     const Index k = std::min(m, n);
+    const MatrixView<T> AA(A, m, n, lda);
     serve(
-        Call(routine, m, n, k), factor_pays(m, n) && panels_pay(nb), [&] { return factor_workspace<T>(m, n); },
-        [&](Context<Host>& ctx) {
-            return factor_in_place<T>(ctx, nb, MatrixView<T>(A, m, n, lda), MatrixView<T>(Tf, nb, k, ldt));
-        },
-        next, pass_on, info);
+        Call(routine, m, n, k), (factor_pays(m, n) && panels_pay(nb)) || near_overflow<T>(AA),
+        [&] { return factor_workspace<T>(m, n); },
+        [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, nb, AA, MatrixView<T>(Tf, nb, k, ldt)); }, next,
+        pass_on, info);
 }
 
 template <class T, class Int, class Next>
