@@ -231,6 +231,10 @@ int Program::run(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         return report("out of memory", error_info(ErrorCode::OutOfMemory).exit_code);
     } catch (const std::exception& e) {
+        const auto* const failure = dynamic_cast<const std::system_error*>(&e);  // by fmt::print
+        if (failure && std::ferror(stdout))
+            return report(("standard output: " + failure->code().message()).c_str(),
+                          error_info(ErrorCode::UnwritableFile).exit_code);
         return report(e.what(), EX_SOFTWARE);
     }
 }
