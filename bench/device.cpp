@@ -12,6 +12,7 @@
 #include "interrupt.hpp"
 #include "machine.hpp"
 #include "output.hpp"
+#include "output_files.hpp"
 #include "paper_tables.hpp"
 #include "quoin/io.hpp"
 #include "random.hpp"
@@ -291,7 +292,7 @@ private:
                 fmt::print("  {:>9.4g}", cell);
         }
         fmt::print("\n");
-        std::fflush(stdout);
+        flush_output();
     }
 
     /// Prints from which width on `code` is slower than cuSOLVER, if it ever is.

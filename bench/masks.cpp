@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "background_subtraction.hpp"
+#include "output_files.hpp"
 #include "quoin/error.hpp"
 
 namespace quoin::cli {
@@ -28,7 +29,7 @@ void bench_masks(const std::string& folder, const CommonArguments& common,
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
-    std::fflush(stdout);
+    flush_output();
     execvp(argv[0], argv.data());
     throw UnreadableFile("python3",
                          fmt::format("{}; `quoin bench rpca` needs it, and opencv-python", std::strerror(errno)));

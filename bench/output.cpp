@@ -5,6 +5,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "output_files.hpp"
+
 namespace quoin::cli {
 
 namespace {
@@ -101,7 +103,7 @@ void BenchOutput::add_to_table(const BenchRow& row) const {
                    measured(row.reference_joules, "{:.4g}"));
     }
     fmt::print("\n");
-    std::fflush(stdout);
+    flush_output();
 }
 
 }  // namespace quoin::cli

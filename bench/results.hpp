@@ -9,6 +9,7 @@
 
 #include "bench.hpp"
 #include "json_line.hpp"
+#include "output_files.hpp"
 
 namespace quoin::cli {
 
@@ -29,7 +30,7 @@ public:
     void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
         if (json_) return;
         fmt::print(format, std::forward<Arguments>(arguments)...);
-        std::fflush(stdout);
+        flush_output();
     }
 
 private:

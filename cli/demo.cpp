@@ -19,6 +19,7 @@
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
 #include "on_device.hpp"
+#include "output_files.hpp"
 #include "program.hpp"
 #include "random_matrix.hpp"
 #include "row_blocks.hpp"
@@ -101,7 +102,7 @@ void run_with_better_core(const CommonArguments& common) {
             "and "
             "Quoin alike\n",
             build_info().blas_core, core);
-        std::fflush(stdout);
+        flush_output();
     }
     setenv("OPENBLAS_CORETYPE", core.c_str(), 1);
     execv("/proc/self/exe", argv.data());
@@ -170,7 +171,7 @@ double bytes_on_gpu(const Context<D>& ctx, const MatrixFile& file, const Options
 void print_header(const std::string& reference) {
     fmt::print("{:>14}  {:4}  {:20}  {:>9}  {:>8}  {:>10}  {:>6}  {:>12}  {:>10}\n", "shape", "type", "method",
                "seconds", "GFLOP/s", reference + " s", "ratio", "‖A − QR‖/‖A‖", "‖I − QᵀQ‖");
-    std::fflush(stdout);
+    flush_output();
 }
 
 template <class T, class D>
@@ -192,7 +193,7 @@ void demonstrate(Context<D>& ctx, const CommonArguments& common, const Matrix<T,
     fmt::print("{:>14}  {:4}  {:20}  {:>9.3g}  {:>8.1f}  {:>10.3g}  {:>6.2f}  {:>12.2e}  {:>10.2e}\n",
                fmt::format("{}x{}", A.rows(), A.cols()), to_string(dtype), to_string(result.method), result.seconds,
                gflops, result.reference_seconds, ratio, result.residual, result.orthogonality);
-    std::fflush(stdout);
+    flush_output();
 }
 
 template <class T, class D>

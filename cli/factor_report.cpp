@@ -26,11 +26,11 @@ void print_file_route(const FactorOutcome& outcome) {
     const FilePlan& plan = *outcome.file_plan;
     const FileReport& report = outcome.file_report;
     const std::string choices = to_string(plan);
-    fmt::print("streamed       {}, within {}\n", choices.substr(0, choices.find('\n')), format_byte_size(outcome.cap));
+    fmt::print("streamed       {}, within {}\n", choices.substr(0, choices.find('\n')), format_given_size(outcome.cap));
     fmt::print("files          {} read", format_byte_size(report.bytes_read));
-    if (report.read_seconds > 0) fmt::print(" at {:.2f} GB/s", 1e-9 * report.bytes_read / report.read_seconds);
+    if (report.read_seconds > 0) fmt::print(" at {}", format_byte_rate(report.bytes_read / report.read_seconds));
     fmt::print(", {} written", format_byte_size(report.bytes_written));
-    if (report.write_seconds > 0) fmt::print(" at {:.2f} GB/s", 1e-9 * report.bytes_written / report.write_seconds);
+    if (report.write_seconds > 0) fmt::print(" at {}", format_byte_rate(report.bytes_written / report.write_seconds));
     fmt::print("\n");
     if (plan.device_memory_bytes == 0) return;
     fmt::print("moved          {} to the GPU, {} from it\nGPU's memory   {} taken\n",

@@ -69,7 +69,7 @@ void print_file_plan(int threads, const PlanArguments& arguments, const FilePlan
         return;
     }
     fmt::print("{} x {} {}, from file to file within {}: {}\n", plan.rows, plan.cols, to_string(dtype),
-               format_byte_size(static_cast<double>(arguments.memory)), to_string(plan));
+               format_given_size(static_cast<double>(arguments.memory)), to_string(plan));
     if (threads > 0) {
         fmt::print("about {:.3g} s at 1 GB/s of disk and 60% of this machine's {:.0f} GFLOP/s\n", seconds,
                    1e-9 * arithmetic);
@@ -130,7 +130,7 @@ void print_stream_plan(const PlanArguments& arguments, Shape shape, RowBlocks bl
         return;
     }
     fmt::print("{} x {} {} through {} of the device: {}, streaming-tsqr, {} blocks of {} rows\n", shape.rows,
-               shape.cols, to_string(arguments.dtype), format_byte_size(static_cast<double>(arguments.gpu_memory)),
+               shape.cols, to_string(arguments.dtype), format_given_size(static_cast<double>(arguments.gpu_memory)),
                with_q ? "R in one pass over A, Q in a second one" : "R in one pass over A", blocks.count(),
                blocks.block_rows);
     fmt::print("moves {} to the device and {} from it\n{:.3g} GFLOP; {:.3g} s of copies at {:.0f} GB/s\n",

@@ -85,7 +85,7 @@ std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, doubl
 
 void print_blocks(const RowBlocks& blocks, double cap) {
     fmt::print("streamed       {} blocks of {} rows, within {}\n", blocks.count(), blocks.block_rows,
-               format_byte_size(cap));
+               format_given_size(cap));
 }
 
 void add_stream_times(JsonLine& line, const StreamTimes& times) {

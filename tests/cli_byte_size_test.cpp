@@ -32,5 +32,15 @@ TEST(ByteSize, IsPrintedInBinaryUnits) {
     EXPECT_EQ(byte_size_argument(16 * 1048576.0 + 1), "17MiB");
 }
 
+TEST(ByteSize, OfAUserKeepsItsUnits) {
+    for (const char* text : {"500 MB", "2 GB", "1.5 GB", "3 KB", "2 GiB", "1.5 GiB", "64 KiB"}) {
+        const auto bytes = static_cast<double>(parse_byte_size("--memory", text));
+        EXPECT_EQ(format_given_size(bytes), text);
+    }
+    EXPECT_EQ(format_byte_rate(3.2e6), "3.2 MB/s");
+    EXPECT_EQ(format_byte_rate(12), "12 B/s");
+    EXPECT_EQ(format_byte_rate(2.5e9), "2.5 GB/s");
+}
+
 }  // namespace
 }  // namespace quoin::cli

@@ -263,7 +263,15 @@ TEST_F(Cli, MalformedCommandLines) {
         {"lstsq A.npy b.npy --out x.npy --rcond nan", {"--rcond", "nan"}},
         {"lstsq A.npy b.npy --out x.npy --rcond=-5", {"--rcond"}},
         {"plan 12", {"SHAPE", "12"}},
-        {"plan 5x3x2", {"SHAPE"}},
+        {"plan 5x3x2", {"SHAPE: '5x3x2' is not a shape"}},
+        {"plan 3x", {"SHAPE: '3x' is not a shape"}},
+        {"plan x3", {"SHAPE: 'x3' is not a shape"}},
+        {"plan 1e6x192", {"SHAPE: '1e6' is not a whole number in digits: write 1000000"}},
+        {"facto A.npy", {"no command 'facto': did you mean 'factor'?"}},
+        {"lyapunow lorenz63", {"no command 'lyapunow': did you mean 'lyapunov'?"}},
+        {"factor A.npy --out d --verfy", {"factor has no option '--verfy': did you mean '--verify'?"}},
+        {"factor A.npy --out d --memroy=1GB", {"factor has no option '--memroy': did you mean '--memory'?"}},
+        {"factor A.npy b.npy --out d", {"factor has more arguments than it takes: 'b.npy'"}},
         {"plan 99999999999999999999x2", {"SHAPE", "64 bits"}},
         {"plan 1000000000000000000x1000000000000000000", {"SHAPE", "64 bits"}},
         {"plan 4000000000x4000000000", {"SHAPE", "64 bits"}},
@@ -301,6 +309,20 @@ TEST_F(Cli, MalformedCommandLines) {
             EXPECT_NE(outcome.err.find(fragment), std::string::npos) << outcome.err;
     }
     EXPECT_EQ(names_in("."), std::vector<std::string>{"A.npy"});
+}
+
+TEST_F(Cli, AnEmptyPathIsNoOutput) {
+    save("A.npy", random_normal<double>(5, 3));
+    const std::vector<std::string> commands[] = {{"factor", "A.npy"},
+                                                 {"lstsq", "A.npy", "A.npy"},
+                                                 {"svd", "A.npy"},
+                                                 {"rpca", "A.npy"},
+                                                 {"lyapunov", "lorenz63"}};
+    for (std::vector<std::string> arguments : commands) {
+        SCOPED_TRACE(arguments[0]);
+        arguments.insert(arguments.end(), {"--out", ""});
+        expect_error(quoin_run(arguments), usage_error, {"--out: '' names no file or folder"});
+    }
 }
 
 TEST_F(Cli, ExitCodesAreThoseThatScriptsKnow) {
@@ -933,6 +955,16 @@ TEST_F(Cli, StreamsRankDeficientMatrices) {
     expect_factors(A, "factors");
 }
 
+/// 2 MB are 1.907 MiB.
+TEST_F(Cli, ACapIsToldAsItWasGiven) {
+    save("A.npy", random_normal<double>(20000, 20));
+    const Outcome outcome = quoin_run("factor A.npy --out d --memory 2MB");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find(", within 2 MB\n"), std::string::npos) << outcome.out;
+    // a rate has at least one digit that is not 0
+    EXPECT_TRUE(std::regex_search(outcome.out, std::regex(" read at [1-9][0-9.]* [KMG]?B/s"))) << outcome.out;
+}
+
 TEST_F(Cli, TooSmallACapNamesTheSmallestThatWorks) {
     save("A.npy", random_normal<double>(1500, 12));
     for (const std::string flags : {"", " --verify", " --r-only", " --method householder"}) {
@@ -1019,11 +1051,9 @@ TEST_F(Cli, FullDiskIsFoundBeforeTheComputation) {
     struct rlimit before {};
     getrlimit(RLIMIT_FSIZE, &before);
     const struct rlimit small = {200000, before.rlim_max};
-    signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
     const Outcome outcome = quoin_run("factor A.npy --out factors");
     setrlimit(RLIMIT_FSIZE, &before);
-    signal(SIGXFSZ, SIG_DFL);
     expect_error(outcome, exit_code_of(ErrorCode::UnwritableFile), {"Q.npy"});
     EXPECT_FALSE(fs::exists("factors"));
 }
@@ -1063,6 +1093,42 @@ TEST_F(Cli, ResultsThatCannotBePrintedAreAnError) {
     EXPECT_EQ(outcome.exit_code, exit_code_of(ErrorCode::UnwritableFile));
     EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
 }
+
+TEST_F(Cli, EveryCommandNoticesAFullDevice) {
+    const auto A = random_normal<double>(60, 4);
+    save("A.npy", A);
+    save("b.npy", random_normal<double>(60, 1));
+    for (const char* line :
+         {"factor A.npy --out o --json", "factor A.npy --out o", "lstsq A.npy b.npy --out x.npy --json",
+          "svd A.npy --out o2 --json", "plan 60x4 --json", "info --json", "--version", "--help", "factor --help",
+          "--describe", "rpca A.npy --out o3 --json", "lyapunov lorenz63 --time 5 --json",
+          "bench 60x4 --repeat 1 --json"}) {
+        SCOPED_TRACE(line);
+        std::istringstream words(line);
+        const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+        ASSERT_GE(full, 0);
+        const Outcome outcome = Process({std::istream_iterator<std::string>(words), {}}, full).wait();
+        close(full);
+        EXPECT_EQ(outcome.exit_code, exit_code_of(ErrorCode::UnwritableFile));
+        EXPECT_NE(outcome.err.find("quoin: standard output: "), std::string::npos) << outcome.err;
+    }
+}
+
+#ifndef QUOIN_SANITIZED
+/// OpenBLAS tries for ever to get a buffer that the limit does not leave it, as it is loaded.
+TEST_F(Cli, LimitsOfMemoryAndThreadsAreNoHangAndNoCrash) {
+    save("A.npy", random_normal<double>(60, 4));
+    const auto within = [](const std::string& limit, const std::string& line) {
+        return Process("/bin/sh", {"-c", limit + " exec timeout 60 " + Process::quoin_path() + " " + line}).wait();
+    };
+    const Outcome of_version = within("ulimit -v 200000;", "--version");
+    EXPECT_EQ(of_version.exit_code, 0);
+    EXPECT_EQ(of_version.out, fmt::format("quoin {}\n", version()));
+    expect_error(within("ulimit -v 200000;", "factor A.npy --out o"), exit_code_of(ErrorCode::OutOfMemory),
+                 {"ulimit -v"});
+    EXPECT_EQ(within("OMP_NUM_THREADS=100000", "factor A.npy --out o").exit_code, 0);
+}
+#endif
 
 /// What man pages and completion are made from.
 TEST_F(Cli, DescribesItsCommandsAndOptions) {

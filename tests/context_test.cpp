@@ -3,6 +3,7 @@
 #include "quoin/context.hpp"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,15 @@ TEST(Context, TakesTheThreadsAskedFor) {
     EXPECT_GE(Context<Host>().threads(), 1);
     EXPECT_EQ(Context<Host>(3).threads(), 3);
     EXPECT_THROW(Context<Host>(-1), InvalidArgument);
+}
+
+/// OMP_NUM_THREADS=100000.
+TEST(Context, TakesNoMoreThreadsThanCanBeStarted) {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(100000);
+    EXPECT_EQ(Context<Host>().threads(), 4096);
+    omp_set_num_threads(before);
+    EXPECT_EQ(Context<Host>(100000).threads(), 4096);
 }
 
 TEST(Context, Moves) {

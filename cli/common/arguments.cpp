@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 
 #include "describe.hpp"
 #include "number_between.hpp"
@@ -159,8 +160,13 @@ Index parse_dimension(const std::string& argument, const std::string& text) {
     const auto [end, error] = std::from_chars(text.data(), last, value);
     if (error == std::errc::result_out_of_range)
         throw CLI::ValidationError(argument, fmt::format("'{}' does not fit 64 bits", text));
-    if (error != std::errc() || end != last)
-        throw CLI::ValidationError(argument, fmt::format("'{}' is not a whole number", text));
+    if (error != std::errc() || end != last) {
+        double number = 0;  // "1e6"
+        const bool whole = std::from_chars(text.data(), last, number).ptr == last && number == std::trunc(number) &&
+                           std::abs(number) < 0x1p53;
+        throw CLI::ValidationError(argument, fmt::format("'{}' is not a whole number{}", text,
+                                                         whole ? fmt::format(" in digits: write {:.0f}", number) : ""));
+    }
     if (value < 0) throw CLI::ValidationError(argument, fmt::format("'{}' is negative", text));
     return value;
 }
@@ -175,7 +181,7 @@ void check_shape(const std::string& argument, Shape shape) {
 
 Shape parse_shape(const std::string& argument, const std::string& text) {
     const std::size_t cross = text.find('x');
-    if (cross == std::string::npos)
+    if (cross == std::string::npos || cross != text.rfind('x') || cross == 0 || cross + 1 == text.size())
         throw CLI::ValidationError(argument,
                                    fmt::format("'{}' is not a shape: write ROWSxCOLS, for example 1000000x192", text));
     const Shape shape{parse_dimension(argument, text.substr(0, cross)),

@@ -40,6 +40,13 @@ double parse_quantity(const std::string& argument, const std::string& text, cons
     return number * found->second;
 }
 
+std::string in_powers_of_1000(double bytes) {
+    constexpr std::array names = {"B", "KB", "MB", "GB", "TB"};
+    std::size_t i = 0;
+    for (; bytes >= 999.95 && i + 1 < names.size(); ++i) bytes /= 1000;
+    return fmt::format("{:.4g} {}", bytes, names[i]);
+}
+
 }  // namespace
 
 Index parse_byte_size(const std::string& argument, const std::string& text) {
@@ -70,6 +77,13 @@ std::string format_byte_size(double bytes) {
     for (; bytes >= 1024 && i + 1 < names.size(); ++i) bytes /= 1024;
     return i == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.4g} {}", bytes, names[i]);
 }
+
+std::string format_given_size(double bytes) {
+    const bool decimal = std::fmod(bytes, 1e6) == 0 || (std::fmod(bytes, 1e3) == 0 && std::fmod(bytes, KiB) != 0);
+    return decimal ? in_powers_of_1000(bytes) : format_byte_size(bytes);
+}
+
+std::string format_byte_rate(double bytes_per_second) { return in_powers_of_1000(bytes_per_second) + "/s"; }
 
 std::string byte_size_argument(double bytes) {
     return bytes < 16 * MiB ? fmt::format("{:.0f}KiB", std::ceil(bytes / KiB))

@@ -24,6 +24,12 @@ double parse_seconds(const std::string& argument, const std::string& text);
 /// "1.50 GiB", for a person.
 std::string format_byte_size(double bytes);
 
+/// A size that a user may have given, in the units of the text: powers of 1000 where `bytes` is a whole number of them.
+std::string format_given_size(double bytes);
+
+/// "3.2 MB/s", for a person.
+std::string format_byte_rate(double bytes_per_second);
+
 /// The least whole number of MiB (KiB below 16 MiB) that holds `bytes`, as an argument that `parse_byte_size` takes.
 std::string byte_size_argument(double bytes);
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "io/json_text.hpp"
+#include "output_files.hpp"
 
 namespace quoin::cli {
 
@@ -54,7 +55,7 @@ JsonLine& JsonLine::add(const char* key, const std::vector<JsonLine>& objects) {
 
 void JsonLine::print() const {
     fmt::print("{}\n", text());
-    std::fflush(stdout);
+    flush_output();
 }
 
 }  // namespace quoin::cli

@@ -29,7 +29,7 @@ double memory_cap(Index given) {
 
 void refuse_memory_cap(const std::string& path, double cap, double bytes, const std::string& why) {
     throw OutOfMemory(fmt::format("{}: {} of memory is too little {}; the smallest cap that works is --memory {}", path,
-                                  format_byte_size(cap), why, byte_size_argument(bytes)));
+                                  format_given_size(cap), why, byte_size_argument(bytes)));
 }
 
 }  // namespace quoin::cli

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -40,6 +41,12 @@ void write_text(const std::string& path, const std::string& text) {
     io::AtomicFile file(path);
     file.write_at(0, text.data(), text.size());
     file.commit();
+}
+
+void flush_output() {
+    errno = 0;
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        throw UnwritableFile("standard output", errno != 0 ? std::strerror(errno) : "a write failed");
 }
 
 OutputDirectory::OutputDirectory(const std::string& path, std::vector<std::string> inputs)

@@ -12,6 +12,9 @@ void require_writable(const std::string& path, const std::vector<std::string>& i
 /// Writes a file of text, which appears complete or not at all. Throws UnwritableFile.
 void write_text(const std::string& path, const std::string& text);
 
+/// Writes what stdout still holds. Throws UnwritableFile where a write to stdout has failed, now or earlier.
+void flush_output();
+
 /// The folder of --out. Created if missing, with its parents; those it created are removed again unless `keep` is called.
 class OutputDirectory {
 public:

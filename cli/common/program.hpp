@@ -22,6 +22,8 @@ public:
     int run(int argc, char** argv);
 
 private:
+    /// What the command line has that nothing takes, in one sentence, with the name that was meant.
+    std::string unexpected() const;
     std::vector<std::string> programs_;
     bool becomes_mpi_ = false;
 };

@@ -157,7 +157,7 @@ void factor_file_by_ranks(Context<Host>& ctx, RankSession& ranks, const FactorFi
     const std::string choices = to_string(f.plan());
     fmt::print("method         streaming-tsqr\n");
     fmt::print("streamed       by each in {}, within {}\n", choices.substr(0, choices.find('\n')),
-               format_byte_size(options.memory));
+               format_given_size(options.memory));
     fmt::print("files          {} read, {} written\n", format_byte_size(bytes_read), format_byte_size(bytes_written));
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", report.seconds, gflops);
     if (accuracy) print_accuracy(accuracy->residual(), accuracy->orthogonality());

@@ -19,7 +19,7 @@ class Context;
 template <>
 class Context<Host> {
 public:
-    /// `threads` = 0 takes what OpenMP would (OMP_NUM_THREADS, or every core). Throws InvalidArgument if negative.
+    /// `threads` = 0 takes what OpenMP would (OMP_NUM_THREADS, or all cores), at most 4096. Throws InvalidArgument if < 0.
     explicit Context(int threads = 0);
     Context(Context&&) noexcept;
     Context& operator=(Context&&) noexcept;

@@ -66,7 +66,7 @@ bool may_pass_on() {
 
 int threads() {
     static const int most = [] {
-        long least = std::numeric_limits<int>::max();
+        long least = Context<Host>(std::numeric_limits<int>::max()).threads();  // the most that one takes
         for (const char* variable : {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
             const char* value = std::getenv(variable);
             const long count = value ? std::strtol(value, nullptr, 10) : 0;

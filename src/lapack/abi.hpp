@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <type_traits>
 
 #include "quoin/qr.hpp"
 
@@ -44,9 +45,15 @@ namespace quoin::lapack {
 /// any library that the process has loaded for itself alone, as Python does with a wheel's. The library stays loaded from then on,
 /// so that the address stays valid.
 void* next_symbol(const char* symbol);
-template <class F>
-F* next_routine(F*, const char* symbol) {
-    return reinterpret_cast<F*>(next_symbol(symbol));
+/// `next_symbol` as a routine of Fortran's: as `routine`, but that the lengths of the letters, one each, come after the arguments.
+/// The exports of this library do not declare these lengths: C callers do not pass them, so their place on the stack is not ours.
+template <class Result, class... Argument>
+auto next_routine(Result (*)(Argument...), const char* symbol) {
+    constexpr int letters = (0 + ... + std::is_same_v<Argument, const char*>);
+    void* const next = next_symbol(symbol);
+    if constexpr (letters == 0) return reinterpret_cast<Result (*)(Argument...)>(next);
+    if constexpr (letters == 1) return reinterpret_cast<Result (*)(Argument..., std::size_t)>(next);
+    if constexpr (letters == 2) return reinterpret_cast<Result (*)(Argument..., std::size_t, std::size_t)>(next);
 }
 
 /// Fortran's xerbla of the program or of its LAPACK, or the reference's message where there is none. `argument` is one-based.

@@ -152,7 +152,7 @@ inline Sizes getsls_sizes(Index m, Index n, Index nrhs) {
 #define QUOIN_GELS_AS(T, Int, p, before, after, name, NAME, query)                                                     \
     QUOIN_LAPACK_ABI void before##p##name##after(const char* trans, const Int* m, const Int* n, const Int* nrhs, T* A, \
                                                  const Int* lda, T* B, const Int* ldb, T* work, const Int* lwork,      \
-                                                 Int* info, std::size_t) {                                             \
+                                                 Int* info) {                                                          \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##name##after);                                            \
         gels<T, Int>(QUOIN_LAPACK_NAME(p, NAME), next, name##_sizes, trans, m, n, nrhs, A, lda, B, ldb, work, lwork,   \
                      query, info);                                                                                     \

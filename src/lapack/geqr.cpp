@@ -21,11 +21,12 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     const Index m = *m_, n = *n_, k = std::min(m, n);
     *info = m < 0 ? -1 : n < 0 ? -2 : *lda < std::max<Index>(1, m) ? -4 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    // the sizes that a query tells are those of the library that will factor
-    const bool pays = geqr_pays(m, n), passes_on = next && may_pass_on() && !pays;
     const auto pass_on = [&] { next(m_, n_, A, lda, Tf, tsize, work, lwork, info); };
     const auto asks = [](Int size) { return size == -1 || size == -2; };
     const bool query = asks(*tsize) || asks(*lwork), least = *tsize == -2 || *lwork == -2;
+    const MatrixView<T> V(A, m, n, *lda);
+    // the sizes that a query tells are those of the library that will factor, but for entries that it does not see
+    const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), passes_on = next && may_pass_on() && !pays;
     if (query && passes_on) return pass_on();
     const Index least_t = n + header, least_work = std::max<Index>(1, n);
     *info = !query && *tsize < least_t ? -6 : !query && *lwork < n ? -8 : 0;
@@ -42,7 +43,6 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     serve(
         Call(routine, m, n, k), pays, [&] { return factor_workspace<T>(m, n); },
         [&](Context<Host>& ctx) {
-            const MatrixView<T> V(A, m, n, *lda);
             describe();
             return nb == 1 ? factor_in_place<T>(ctx, V, Tf + header)
                            : factor_in_place<T>(ctx, nb, V, MatrixView<T>(Tf + header, nb, k));
@@ -95,19 +95,18 @@ void gemqr(const char* routine, Next* next, const char* side, const char* trans,
 
 }  // namespace
 
-#define QUOIN_GEQR(T, Int, p, before, after)                                                                         \
-    QUOIN_LAPACK_ABI void before##p##geqr##after(const Int* m, const Int* n, T* A, const Int* lda, T* Tf,            \
-                                                 const Int* tsize, T* work, const Int* lwork, Int* info) {           \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqr##after);                                          \
-        geqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR"), next, m, n, A, lda, Tf, tsize, work, lwork, info);                \
-    }                                                                                                                \
-    QUOIN_LAPACK_ABI void before##p##gemqr##after(const char* side, const char* trans, const Int* m, const Int* n,   \
-                                                  const Int* k, const T* A, const Int* lda, const T* Tf,             \
-                                                  const Int* tsize, T* C, const Int* ldc, T* work, const Int* lwork, \
-                                                  Int* info, std::size_t, std::size_t) {                             \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqr##after);                                         \
-        gemqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQR"), next, side, trans, m, n, k, A, lda, Tf, tsize, C, ldc, work,    \
-                      lwork, info);                                                                                  \
+#define QUOIN_GEQR(T, Int, p, before, after)                                                                       \
+    QUOIN_LAPACK_ABI void before##p##geqr##after(const Int* m, const Int* n, T* A, const Int* lda, T* Tf,          \
+                                                 const Int* tsize, T* work, const Int* lwork, Int* info) {         \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqr##after);                                        \
+        geqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR"), next, m, n, A, lda, Tf, tsize, work, lwork, info);              \
+    }                                                                                                              \
+    QUOIN_LAPACK_ABI void before##p##gemqr##after(                                                                 \
+        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
+        const T* Tf, const Int* tsize, T* C, const Int* ldc, T* work, const Int* lwork, Int* info) {               \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqr##after);                                       \
+        gemqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQR"), next, side, trans, m, n, k, A, lda, Tf, tsize, C, ldc, work,  \
+                      lwork, info);                                                                                \
     }
 QUOIN_LAPACK_EXPORT(QUOIN_GEQR)
 #undef QUOIN_GEQR

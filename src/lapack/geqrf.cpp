@@ -10,10 +10,11 @@ namespace {
 
 template <class T, class Int, class Next, class PassOn>
 void factor(const char* routine, Index m, Index n, T* A, Index lda, T* tau, Next* next, PassOn pass_on, Int* info) {
+    const MatrixView<T> AA(A, m, n, lda);
     serve(
-        Call(routine, m, n, std::min(m, n)), factor_pays(m, n), [&] { return factor_workspace<T>(m, n); },
-        [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, MatrixView<T>(A, m, n, lda), tau); }, next, pass_on,
-        info);
+        Call(routine, m, n, std::min(m, n)), factor_pays(m, n) || near_overflow<T>(AA),
+        [&] { return factor_workspace<T>(m, n); }, [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, AA, tau); },
+        next, pass_on, info);
 }
 
 template <class T, class Int, class Next>

@@ -12,12 +12,12 @@ template <class T, class Int, class Next, class PassOn>
 void factor(const char* routine, Index m, Index n, Index nb, T* A, Index lda, T* Tf, Index ldt, Next* next,
             PassOn pass_on, Int* info) {
     const Index k = std::min(m, n);
+    const MatrixView<T> AA(A, m, n, lda);
     serve(
-        Call(routine, m, n, k), factor_pays(m, n) && panels_pay(nb), [&] { return factor_workspace<T>(m, n); },
-        [&](Context<Host>& ctx) {
-            return factor_in_place<T>(ctx, nb, MatrixView<T>(A, m, n, lda), MatrixView<T>(Tf, nb, k, ldt));
-        },
-        next, pass_on, info);
+        Call(routine, m, n, k), (factor_pays(m, n) && panels_pay(nb)) || near_overflow<T>(AA),
+        [&] { return factor_workspace<T>(m, n); },
+        [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, nb, AA, MatrixView<T>(Tf, nb, k, ldt)); }, next,
+        pass_on, info);
 }
 
 template <class T, class Int, class Next>
@@ -90,10 +90,9 @@ void gemqrt(const char* routine, Next* next, const char* side, const char* trans
         static const auto next = QUOIN_LAPACK_NEXT(before##p##geqrt3##after);                                         \
         geqrt3<T, Int>(QUOIN_LAPACK_NAME(p, "GEQRT3"), next, m, n, A, lda, Tf, ldt, info);                            \
     }                                                                                                                 \
-    QUOIN_LAPACK_ABI void before##p##gemqrt##after(const char* side, const char* trans, const Int* m, const Int* n,   \
-                                                   const Int* k, const Int* nb, const T* V, const Int* ldv,           \
-                                                   const T* Tf, const Int* ldt, T* C, const Int* ldc, T* work,        \
-                                                   Int* info, std::size_t, std::size_t) {                             \
+    QUOIN_LAPACK_ABI void before##p##gemqrt##after(                                                                   \
+        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const Int* nb, const T* V,     \
+        const Int* ldv, const T* Tf, const Int* ldt, T* C, const Int* ldc, T* work, Int* info) {                      \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqrt##after);                                         \
         gemqrt<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQRT"), next, side, trans, m, n, k, nb, V, ldv, Tf, ldt, C, ldc, work, \
                        info);                                                                                         \

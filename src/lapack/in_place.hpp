@@ -2,6 +2,10 @@
 
 // The factorization, Q and its products in LAPACK's format, in memory that the caller of a Fortran routine owns.
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "quoin/qr.hpp"
 
 namespace quoin::lapack {
@@ -42,5 +46,26 @@ void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<c
 /// The width of panels that `factor_in_place` takes where nobody asks for one, at most min(m, n).
 template <class T>
 Index factor_width(Index m, Index n);
+
+/// Whether an entry of A is so large that norms and products of A's columns could overflow, which Quoin factors scaled: the LAPACK
+/// behind this library returns Inf for a column whose norm is above Ω/2. `below`(j) rows of column j count.
+template <class T, class Below>
+bool near_overflow(MatrixView<const T> A, Below below) {
+    // beyond the product of any m and n
+    constexpr T limit = std::numeric_limits<T>::max() * T(0x1p-64);
+    for (Index j = 0; j < A.cols; ++j) {
+        const T* const a = A.at(0, j);
+        const Index rows = below(j);
+        T largest = 0;
+#pragma omp simd reduction(max : largest)
+        for (Index i = 0; i < rows; ++i) largest = std::max(largest, std::abs(a[i]));
+        if (largest > limit) return true;
+    }
+    return false;
+}
+template <class T>
+bool near_overflow(MatrixView<const T> A) {
+    return near_overflow<T>(A, [&](Index) { return A.rows; });
+}
 
 }  // namespace quoin::lapack

@@ -25,12 +25,12 @@ void latsqr(const char* routine, Next* next, const Int* m_, const Int* n_, const
                                            : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (!query && n > 0) {
+        const MatrixView<T> AA(A, m, n, *lda);
         serve(
-            Call(routine, m, n, n), factor_pays(m, n) && panels_pay(nb),
+            Call(routine, m, n, n), (factor_pays(m, n) && panels_pay(nb)) || near_overflow<T>(AA),
             [&] { return row_blocks_workspace<T>(m, n, mb, nb, n); },
             [&](Context<Host>& ctx) {
-                return factor_row_blocks<T>(ctx, mb, nb, MatrixView<T>(A, m, n, *lda),
-                                            MatrixView<T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));
+                return factor_row_blocks<T>(ctx, mb, nb, AA, MatrixView<T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));
             },
             next, [&] { next(m_, n_, mb_, nb_, A, lda, Tf, ldt, work, lwork, info); }, info);
     }
@@ -128,7 +128,7 @@ inline Index orgtsqr_row_wanted(Index, Index n, Index nb) { return nb * std::max
     QUOIN_LAPACK_ABI void before##p##lamtsqr##after(const char* side, const char* trans, const Int* m, const Int* n,   \
                                                     const Int* k, const Int* mb, const Int* nb, const T* A,            \
                                                     const Int* lda, const T* Tf, const Int* ldt, T* C, const Int* ldc, \
-                                                    T* work, const Int* lwork, Int* info, std::size_t, std::size_t) {  \
+                                                    T* work, const Int* lwork, Int* info) {                            \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##lamtsqr##after);                                         \
         lamtsqr<T, Int>(QUOIN_LAPACK_NAME(p, "LAMTSQR"), next, side, trans, m, n, k, mb, nb, A, lda, Tf, ldt, C, ldc,  \
                         work, lwork, info);                                                                            \

@@ -79,9 +79,9 @@ void ormqr(const char* routine, Next* next, const char* side, const char* trans,
         static const auto next = QUOIN_LAPACK_NEXT(before##p##orgqr##after);                                       \
         orgqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORGQR"), next, m, n, k, A, lda, tau, work, lwork, info);               \
     }                                                                                                              \
-    QUOIN_LAPACK_ABI void before##p##ormqr##after(                                                                 \
-        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
-        const T* tau, T* C, const Int* ldc, T* work, const Int* lwork, Int* info, std::size_t, std::size_t) {      \
+    QUOIN_LAPACK_ABI void before##p##ormqr##after(const char* side, const char* trans, const Int* m, const Int* n, \
+                                                  const Int* k, const T* A, const Int* lda, const T* tau, T* C,    \
+                                                  const Int* ldc, T* work, const Int* lwork, Int* info) {          \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##ormqr##after);                                       \
         ormqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORMQR"), next, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, \
                       info);                                                                                       \

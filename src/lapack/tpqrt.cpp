@@ -1,6 +1,7 @@
 // ?tpqrt and ?tpmqrt: a triangle on a pentagon, [R; B] = Q [R'; 0], and products with Q.
 
 #include "lapack/abi.hpp"
+#include "lapack/in_place.hpp"
 #include "lapack/stacked.hpp"
 #include "lapack/tuning.hpp"
 
@@ -23,11 +24,16 @@ void tpqrt(const char* routine, Next* next, const Int* m_, const Int* n_, const 
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (m == 0 || n == 0) return;
     const Stack stack{m, n, nb, m, l};
+    const MatrixView<T> R(A, n, n, *lda), BB(B, m, n, *ldb);
+    const auto large = [&] {
+        return near_overflow<T>(R, [](Index j) { return j + 1; }) ||
+               near_overflow<T>(BB, [&](Index j) { return m - l + std::min(l, j + 1); });
+    };
     serve(
-        Call(routine, m, n, n), factor_pays(m, n) && panels_pay(nb), [&] { return stacked_workspace<T>(stack, n); },
+        Call(routine, m, n, n), (factor_pays(m, n) && panels_pay(nb)) || large(),
+        [&] { return stacked_workspace<T>(stack, n); },
         [&](Context<Host>& ctx) {
-            factor_stacked<T>(ctx, stack, MatrixView<T>(A, n, n, *lda), MatrixView<T>(B, m, n, *ldb),
-                              MatrixView<T>(Tf, nb, n, *ldt));
+            factor_stacked<T>(ctx, stack, R, BB, MatrixView<T>(Tf, nb, n, *ldt));
             return "stacked";
         },
         next, [&] { next(m_, n_, l_, nb_, A, lda, B, ldb, Tf, ldt, work, info); }, info);
@@ -76,10 +82,10 @@ void tpmqrt(const char* routine, Next* next, const char* side, const char* trans
         static const auto next = QUOIN_LAPACK_NEXT(before##p##tpqrt##after);                                          \
         tpqrt<T, Int>(QUOIN_LAPACK_NAME(p, "TPQRT"), next, m, n, l, nb, A, lda, B, ldb, Tf, ldt, work, info);         \
     }                                                                                                                 \
-    QUOIN_LAPACK_ABI void before##p##tpmqrt##after(                                                                   \
-        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const Int* l, const Int* nb,   \
-        const T* V, const Int* ldv, const T* Tf, const Int* ldt, T* A, const Int* lda, T* B, const Int* ldb, T* work, \
-        Int* info, std::size_t, std::size_t) {                                                                        \
+    QUOIN_LAPACK_ABI void before##p##tpmqrt##after(const char* side, const char* trans, const Int* m, const Int* n,   \
+                                                   const Int* k, const Int* l, const Int* nb, const T* V,             \
+                                                   const Int* ldv, const T* Tf, const Int* ldt, T* A, const Int* lda, \
+                                                   T* B, const Int* ldb, T* work, Int* info) {                        \
         static const auto next = QUOIN_LAPACK_NEXT(before##p##tpmqrt##after);                                         \
         tpmqrt<T, Int>(QUOIN_LAPACK_NAME(p, "TPMQRT"), next, side, trans, m, n, k, l, nb, V, ldv, Tf, ldt, A, lda, B, \
                        ldb, work, info);                                                                              \

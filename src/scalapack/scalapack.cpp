@@ -197,14 +197,13 @@ void gels(const char* name, Next* next, const char* trans, const int* m, const i
     }                                                                                                                  \
     QUOIN_LAPACK_ABI void p##ormqr_(const char* side, const char* trans, const int* m, const int* n, const int* k,     \
                                     T* A, const int* ia, const int* ja, const int* desca, T* tau, T* C, const int* ic, \
-                                    const int* jc, const int* descc, T* work, const int* lwork, int* info,             \
-                                    std::size_t, std::size_t) {                                                        \
+                                    const int* jc, const int* descc, T* work, const int* lwork, int* info) {           \
         static const auto next = QUOIN_LAPACK_NEXT(p##ormqr_);                                                         \
         ormqr(#p "ormqr", next, side, trans, m, n, k, A, ia, ja, desca, tau, C, ic, jc, descc, work, lwork, info);     \
     }                                                                                                                  \
     QUOIN_LAPACK_ABI void p##gels_(const char* trans, const int* m, const int* n, const int* nrhs, T* A,               \
                                    const int* ia, const int* ja, const int* desca, T* B, const int* ib, const int* jb, \
-                                   const int* descb, T* work, const int* lwork, int* info, std::size_t) {              \
+                                   const int* descb, T* work, const int* lwork, int* info) {                           \
         static const auto next = QUOIN_LAPACK_NEXT(p##gels_);                                                          \
         gels(#p "gels", next, trans, m, n, nrhs, A, ia, ja, desca, B, ib, jb, descb, work, lwork, info);               \
     }
