@@ -142,10 +142,13 @@ Index step_of(const std::vector<Field>& fields) {
 
 /// Whether numbers of the first line may be names: years at equal steps, or pandas' 0, 1, 2 … above fractions.
 bool may_be_names(const std::vector<Field>& first, const std::vector<Field>& second, bool fractions) {
-    const Index step = step_of(first);
-    if (step == 0 || second.empty() || step_of(second) > 0) return false;
-    const Index start = *parse_integer(first[0].text);
-    return (start >= 1500 && start < 2500) || (start == 0 && step == 1 && fractions);
+    const auto years = [](const std::vector<Field>& fields) {
+        const Index start = step_of(fields) > 0 ? *parse_integer(fields[0].text) : 0;
+        return start >= 1500 && start < 2500;
+    };
+    const bool counts = step_of(first) == 1 && first[0].text == "0";
+    if (second.empty()) return false;
+    return (years(first) && !years(second)) || (counts && fractions && step_of(second) != 1);
 }
 
 /// Whether the two fields of lines such as "12,5" may be one number with a decimal comma, and whether they look like it.
@@ -204,7 +207,7 @@ std::string refusal(std::string_view field, std::size_t f, bool first_line, cons
                blank = header.separator == ',' && field.find_first_of(" \t") != field.npos;
     const auto has_digit = std::any_of(field.begin(), field.end(), is_digit);
     if (!header.decimal_given && has_digit && (comma || blank)) return fmt::format("{}: {}", why, decimal_hint);
-    if (!field.empty() && first_line && !header.header && begin_comments.find(field[0]) != field.npos)
+    if (!field.empty() && first_line && begin_comments.find(field[0]) != field.npos)
         return fmt::format("{}: --comment {} leaves out comments that begin with it", why, field[0]);
     std::string out = fmt::format("{}: --missing {} reads it as NaN", why, field.empty() ? "''" : in_quotes(field));
     if (f == 0 && (first_line || begins_like_a_name(field)) && header.targets.size() > 1)

@@ -15,7 +15,8 @@ std::optional<std::string_view> LineReader::next() {
         rest_.remove_prefix(std::min(end + 1, rest_.size()));
         ++number_;
         if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-        if (line.find_first_not_of(" \t") != line.npos) return line;
+        const bool begins_dark = !line.empty() && line.front() > ' ';  // mostly
+        if (begins_dark || line.find_first_not_of(" \t") != line.npos) return line;
     }
     return std::nullopt;
 }
