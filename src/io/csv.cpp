@@ -292,7 +292,7 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path, const
                                                first, first_line));
     }
 
-    const bool quotes = text.find('"') != text.npos;
+    const bool quotes = text.find('"') != text.npos;  // one search: lines may be short
     DecimalCommas commas{.possible = expected == 2 && header.separator == ',' && options.delimiter == 0 &&
                                      options.decimal == 0 && options.columns.empty() && names.size() != 2};
     for (; line; line = lines.next()) {
