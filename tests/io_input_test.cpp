@@ -530,8 +530,10 @@ TEST_F(IoTest, CsvNumbersOfFortranRAndTypesetters) {
                  {{-1.5, 2e-3}, {3, 4}});
     expect_equal(read("A.csv", "NA\n1\nNA\n"), {{nan}, {1}, {nan}});
     const std::pair<std::string, std::string> no_numbers[] = {
-        {"-\n1\n", "'-' is not a number that f64 can hold: --missing '-' reads it as NaN"},
-        {"****\n1\n", "'****' is not a number that f64 can hold: --missing '****' reads it as NaN"},
+        {"1\n-\n", "'-' is not a number that f64 can hold: --missing '-' reads it as NaN"},
+        {"-\n1\n",
+         "line 1, field 1: '-' is not a number that f64 can hold: --header takes the line for a header, --missing '-'"},
+        {"****\n1\n", "line 1, field 1: '****' is not a number"},
         {"$5\n6\n", "line 1, field 1: '$5' is not a number"},
         {"1.5-30\n2\n", "'1.5-30'"},      // Fortran drops the letter for three digits
         {"2020-100\n2\n", "'2020-100'"},  // and writes a point

@@ -62,15 +62,15 @@ void add_reading_arguments(CLI::App& command, MatrixFileOptions& options) {
             options.decimal = text[0];
         },
         "Decimal point, . or , (default: ., and a file whose commas may be decimal is refused)");
-    CLI::Option* const header = command
-                                    .add_flag_callback(
-                                        "--header", [&] { options.header = true; }, "The first line is a header")
-                                    ->group(reading_heading);
-    command
-        .add_flag_callback(
-            "--no-header", [&] { options.header = false; }, "The first line is data")
-        ->group(reading_heading)
-        ->excludes(header);
+    const auto add_header = [&](const char* name, bool header, const char* description) {
+        const auto set = [&options, name, header] {
+            if (options.header.value_or(header) != header) refuse_argument(name, "contradicts the option before it");
+            options.header = header;
+        };
+        command.add_flag_callback(name, set, description)->group(reading_heading);
+    };
+    add_header("--header", true, "The first line is a header");
+    add_header("--no-header", false, "The first line is data");
     add(
         "--skip", "N", [&](const std::string& text) { options.skip = parse_dimension("--skip", text); },
         "Leave out the first N lines");
@@ -82,7 +82,7 @@ void add_reading_arguments(CLI::App& command, MatrixFileOptions& options) {
         "Character that begins a comment, or none (default: #)");
     add(
         "--columns", "LIST", [&](const std::string& text) { options.columns = parse_columns(text); },
-        "Columns of the file that make the matrix, in this order, such as 2- or 1,3-5 (default: all but row names)");
+        "Columns of the file that make the matrix, in this order, such as 2- or 1,3-5\n(default: all but row names)");
     add(
         "--missing", "LIST",
         [&](const std::string& text) {

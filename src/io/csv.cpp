@@ -209,13 +209,15 @@ std::string refusal(std::string_view field, std::size_t f, bool first_line, cons
     if (!header.decimal_given && has_digit && (comma || blank)) return fmt::format("{}: {}", why, decimal_hint);
     if (!field.empty() && first_line && begin_comments.find(field[0]) != field.npos)
         return fmt::format("{}: --comment {} leaves out comments that begin with it", why, field[0]);
-    std::string out = fmt::format("{}: --missing {} reads it as NaN", why, field.empty() ? "''" : in_quotes(field));
-    if (f == 0 && (first_line || begins_like_a_name(field)) && header.targets.size() > 1)
-        out += ", --columns 2- leaves out the first field of each line";
-    if (first_line) {
-        out += header.header ? ", --skip N leaves out the first N lines" : ", --header takes the line for a header";
-    }
-    return out;
+    const bool name = begins_like_a_name(field);
+    std::vector<std::string> ways;
+    if (first_line && !header.header) ways.emplace_back("--header takes the line for a header");
+    if (first_line && header.header) ways.emplace_back("--skip N leaves out the first N lines");
+    if (f == 0 && name && header.targets.size() > 1)
+        ways.emplace_back("--columns 2- leaves out the first field of each line");
+    if (!name || !first_line)
+        ways.push_back(fmt::format("--missing {} reads it as NaN", field.empty() ? "''" : in_quotes(field)));
+    return fmt::format("{}: {}", why, fmt::join(ways, ", "));
 }
 
 }  // namespace
