@@ -222,10 +222,9 @@ std::string refusal(std::string_view field, std::size_t f, bool first_line, cons
 
 }  // namespace
 
-std::optional<std::string_view> TableLines::next() {
+std::optional<std::string_view> TableLines::next_before_comment() {
     constexpr std::string_view errors[] = {"#N/A", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"};
     while (std::optional<std::string_view> line = lines_.next()) {
-        if (comment_ == 0) return line;
         bool in_quotes = false, starts = true;  // a field may start here
         for (std::size_t i = 0; i < line->size(); ++i) {
             const char c = (*line)[i];

@@ -20,11 +20,13 @@ public:
     /// `comment`: the character that begins one, or 0.
     TableLines(std::string_view text, char comment)
         : lines_(text), comment_(text.find(comment) == text.npos ? '\0' : comment) {}
-    std::optional<std::string_view> next();
+    std::optional<std::string_view> next() { return comment_ == 0 ? lines_.next() : next_before_comment(); }
     void skip(Index count) { lines_.skip(count); }
     Index number() const { return lines_.number(); }
 
 private:
+    std::optional<std::string_view> next_before_comment();
+
     LineReader lines_;
     char comment_;
 };
