@@ -19,8 +19,8 @@ template <class T>
 requires std::is_same_v<T, float> || std::is_same_v<T, double>
 inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::F32 : DType::F64;
 
-/// What a file itself does not say. All but the last are about tables in text (CSV); messages name them as the program's options
-/// are called: --decimal is `decimal`.
+/// What a file itself does not say. All but the last are about tables in text (CSV); messages name them as
+/// the program's options are called: --decimal is `decimal`.
 struct MatrixFileOptions {
     char delimiter = 0;               ///< between fields, ' ' for any run of blanks; 0: detected
     char decimal = 0;                 ///< '.' or ','; 0: '.', and a file whose commas may be decimal is refused
@@ -42,9 +42,9 @@ inline constexpr Index last_column = std::numeric_limits<Index>::max();
 ///   array is a column), memory-mapped;
 /// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense,
 ///   entries given twice summed;
-/// - tables of numbers in text (CSV), whose grammar is in docs/files.md: semicolon, comma, tab or blanks between fields,
-///   '#' before a comment, a header if the first line has names and no number, R's and pandas' row names left out, exponents
-///   of C and Fortran, NA as NaN. Opening counts the rows: one pass. `remark` says what was taken for a header or for
+/// - tables of numbers in text (CSV), whose grammar is in docs/files.md: semicolon, comma, tab or blanks
+///   between fields, '#' before a comment, a header if the first line has names and no number, R's and pandas' row names left
+///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows: one pass. `remark` says what was taken for a header or for
 ///   row names. What is ambiguous is refused, with the option that settles it;
 /// - each of them compressed by gzip (.gz), and arrays of an .npz: the path "data.npz:A" is that of its array A, "data.npz" that
 ///   of its only one;

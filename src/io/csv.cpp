@@ -111,8 +111,8 @@ bool begins_like_a_name(std::string_view field) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c >= 0x80;
 }
 
-/// Whether these are names: one begins like a name, and none is a number. After an empty name, the numbers 0, 1, 2 … that
-/// pandas gives to columns without names are names too.
+/// Whether these are names: one begins like a name, and none is a number. After an empty name, the
+/// numbers 0, 1, 2 … that pandas gives to columns without names are names too.
 bool are_names(const std::vector<Field>& fields, const CsvHeader& header) {
     bool names = false, numbers = false, counts = fields.size() > 1 && fields[0].text.empty();
     for (std::size_t j = 0; j < fields.size(); ++j) {
@@ -151,7 +151,8 @@ bool may_be_names(const std::vector<Field>& first, const std::vector<Field>& sec
     return (years(first) && !years(second)) || (counts && fractions && step_of(second) != 1);
 }
 
-/// Whether the two fields of lines such as "12,5" may be one number with a decimal comma, and whether they look like it.
+/// Whether the two fields of lines such as "12,5" may be one number with a decimal comma, and whether they
+/// look like it.
 struct DecimalCommas {
     bool possible = true;
     bool likely = false;

@@ -13,8 +13,8 @@ namespace quoin::io {
 
 /// The lines of a table that hold more than blanks and a comment, without the comment.
 ///
-/// A comment begins at the start of a line, or after a blank or a separator, outside double quotes. Excel's errors, such as
-/// #N/A, are fields.
+/// A comment begins at the start of a line, or after a blank or a separator, outside double quotes.
+/// Excel's errors, such as #N/A, are fields.
 class TableLines {
 public:
     /// `comment`: the character that begins one, or 0.
@@ -49,7 +49,8 @@ struct CsvHeader {
 /// Finds separator, header line, row names and shape of `text`, the whole content of a file. One pass over the text.
 /// docs/files.md has the grammar.
 ///
-/// Throws UnreadableFile, which names the line, for ragged rows and for what is ambiguous, with the option that settles it.
+/// Throws UnreadableFile, which names the line, for ragged rows and for what is ambiguous, with the option
+/// that settles it.
 CsvHeader parse_csv_header(std::string_view text, const std::string& path, const MatrixFileOptions& options);
 
 /// Returns the matrix. Throws UnreadableFile, which names line and field, and OutOfMemory.

@@ -32,8 +32,8 @@ std::string_view take_word(std::string_view& line);
 /// `text` without the characters of `blanks` at its ends.
 std::string_view trim(std::string_view text, std::string_view blanks);
 
-/// Returns the double that all of `text` spells, whatever the locale: in C's notation; with Fortran's exponents, 1.5D+00, 1.5Q0
-/// and 1.5-304, which has three digits; with U+2212 for a minus. inf and nan are numbers, an overflow is not, and what
+/// Returns the double that all of `text` spells, whatever the locale: in C's notation; with Fortran's
+/// exponents, 1.5D+00, 1.5Q0 and 1.5-304, which has three digits; with U+2212 for a minus. inf and nan are numbers, an overflow is not, and what
 /// underflows is 0. `decimal`: the decimal point, '.' or ','.
 std::optional<double> parse_real(std::string_view text, char decimal = '.');
 /// The integer that all of `text` spells in decimal.
