@@ -197,7 +197,8 @@ void add_lstsq(CLI::App& program) {
         "rank-deficient A is an error.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command
-        .add_option("b", arguments->right_hand_sides, "Right-hand sides, one a column, in a file of the same formats")
+        .add_option("b", arguments->right_hand_sides,
+                    "Right-hand sides, one a column, in a file of the same formats. --columns chooses those of A alone")
         ->required();
     command
         .add_option("--out", arguments->out,
@@ -227,8 +228,11 @@ void add_lstsq(CLI::App& program) {
     command.callback([arguments] {
         if (arguments->input == "-" && arguments->right_hand_sides == "-")
             throw CLI::ValidationError("b", "A is read from standard input, so b needs a file");
+        MatrixFileOptions reading_b = arguments->reading;
+        reading_b.columns.clear();
+        reading_b.one_column = true;
         const MatrixFile A = open_matrix(arguments->input, arguments->reading, arguments->memory),
-                         b = open_matrix(arguments->right_hand_sides, arguments->reading, arguments->memory);
+                         b = open_matrix(arguments->right_hand_sides, reading_b, arguments->memory);
         if (A.rows() != b.rows())
             throw InvalidArgument(
                 fmt::format("{}: has {} rows, and {} has {}", b.path(), b.rows(), A.path(), A.rows()));

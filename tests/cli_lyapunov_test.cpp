@@ -276,9 +276,19 @@ TEST_F(LyapunovCli, ReadsAMeasuredSeries) {
         b = 0.3 * a, a = next;
         x(k, 0) = a;
     }
+    std::string column = "time;x\n";
+    for (Index k = 0; k < 1000; ++k) column += fmt::format("{};{}\n", k, x(k, 0));
+    std::replace(column.begin(), column.end(), '.', ',');
+    std::ofstream("x.csv") << column;
     save("x.npy", std::move(x));
     const Outcome json = quoin_run("lyapunov --series x.npy --delays 2 --horizon 30 --json");
     ASSERT_EQ(json.exit_code, 0) << json.err;
+    const Outcome table = quoin_run("lyapunov --series x.csv --decimal , --columns 2 --delays 2 --horizon 30 --json");
+    EXPECT_EQ(json_value(table.out, "exponents"), json_value(json.out, "exponents")) << table.err;
+    EXPECT_NE(table.err.find("line 1 is taken for a header"), std::string::npos) << table.err;
+    std::ofstream("x.csv") << "0,1\n0,5\n0,25\n";
+    expect_error(quoin_run("lyapunov --series x.csv"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"x.csv", "--decimal ,"});
     EXPECT_EQ(json_keys(json.out),
               (std::vector<std::string>{"series", "samples", "components", "largest", "largest_error",
                                         "largest_half_width", "slope_from", "slope_to", "exponents", "errors",

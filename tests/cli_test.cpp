@@ -93,7 +93,8 @@ TEST_F(Cli, EveryStudyHasTheOptionsThatItHeeds) {
 }
 
 TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
-    const std::string common = "threads json ", reading = "delimiter header ",
+    const std::string common = "threads json ",
+                      reading = "delimiter decimal header no-header skip comment columns missing ",
                       factoring = "method panel-width leaf-rows fan-in arithmetic reorthogonalize panel-method ";
     const std::pair<std::string, std::string> commands[] = {
         {"factor", "out r-only verify memory second-pass restart gpu-memory gpus device trace " + common + reading +
@@ -117,7 +118,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
              "sigma rho beta a b power tau size forcing length modes energy periodic dimensions potential density "
              "temperature "
              "kappa cutoff step series delays lag interval theiler neighbours evolve horizon " +
-             factoring}};
+             reading + factoring}};
     for (const auto& [command, expected] : commands) EXPECT_EQ(options_of(command + " "), expected) << command;
 }
 
@@ -857,10 +858,36 @@ TEST_F(Cli, ReadsPipesArchivesAndTextAsItIsTold) {
     std::ofstream("A.csv") << "1,2\n3,4\n5,6\n";
     expect_matrix("-", "", "A.csv");
     std::ofstream("pandas.csv") << ",0,1\na,1,2\nb,3,4\nc,5,6\n";
-    expect_matrix("pandas.csv", "pandas.csv: the first column has no name");
+    expect_matrix("pandas.csv", "pandas.csv: line 1 is taken for a header: ',0,1'; the first column has no name");
     std::ofstream("years.csv") << "1990|1991\n1|2\n3|4\n5|6\n";
     expect_matrix("years.csv --delimiter | --header", "");
-    expect_error(quoin_run("factor A.csv --out e --delimiter ab"), usage_error, {"--delimiter", "'ab'"});
+    std::ofstream("names.csv") << "# by\n# hand\nx,y\n1,2\n3,4\n5,6\n";
+    expect_matrix("names.csv", "quoin: names.csv: line 3 is taken for a header: 'x,y'");
+    std::ofstream("r.txt") << "\"V1\" \"V2\"\n\"1\" 1 2\n\"2\" 3 4\n\"3\" 5 6\n";
+    expect_matrix("r.txt", "line 1 is taken for a header: '\"V1\" \"V2\"'; the first column has no name in the header");
+    std::ofstream("fortran.txt") << "  1.0D+00  2.0D+00\n  3.0Q+00  4.D0\n  5.0E+00  6.0\n";
+    expect_matrix("fortran.txt", "");
+    std::ofstream("german.csv") << "Messung;1\n% x\n9;2,0;1,0\n9;4,0;3,0\n9;6,0;5,0\n";
+    expect_matrix("german.csv --decimal , --skip 1 --comment % --columns 3,2 --no-header", "");
+    expect_matrix("german.csv --decimal=, --skip=2 --columns=3,2-2", "");
+    std::ofstream("sentinel.csv") << "1,-9\n***,4\n";
+    expect_error(quoin_run("factor sentinel.csv --out e --missing ***,-9"), exit_code_of(ErrorCode::NonFiniteEntry),
+                 {"sentinel.csv", "row 1", "column 0"});
+    for (const auto& [option, text] : {std::pair{"--delimiter", "ab"},
+                                       {"--decimal", "x"},
+                                       {"--skip", "-1"},
+                                       {"--comment", "1"},
+                                       {"--columns", "0"},
+                                       {"--columns", "3-2"},
+                                       {"--columns", "a"},
+                                       {"--columns", "-"}}) {
+        SCOPED_TRACE(fmt::format("{} {}", option, text));
+        expect_error(quoin_run(fmt::format("factor A.csv --out e {} {}", option, text)), usage_error, {option});
+    }
+    expect_error(quoin_run("factor A.csv --out e --header --no-header"), usage_error, {"--no-header", "contradicts"});
+    std::ofstream("year.csv") << "2001,2002\n1,2\n3,4\n5,6\n";
+    expect_error(quoin_run("factor year.csv --out e"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"year.csv", "line 1, '2001,2002'", "--header", "--no-header"});
     expect_error(quoin_run("factor - --out e"), exit_code_of(ErrorCode::UnreadableFile), {"standard input", "empty"});
     expect_error(quoin_run("lstsq - - --out x.npy"), usage_error, {"b", "standard input"});
     std::ofstream("A.csv.gz", std::ios::binary) << std::string(
@@ -1210,6 +1237,27 @@ TEST_F(Cli, TheSolutionAsText) {
         const auto text = load<double>(name), binary = load<double>("x.npy");
         EXPECT_TRUE(same_bits<double>(text.view(), binary.view()));
     }
+}
+
+TEST_F(Cli, LstsqDoesNotTakeDecimalCommasForTwoRightHandSides) {
+    std::ofstream("A.csv") << "1;1,0\n1;2,0\n1;3,5\n";
+    std::ofstream("b.csv") << "1,5\n2,5\n4,0\n";
+    expect_error(quoin_run("factor A.csv --out d"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"A.csv", "line 1, field 2: '1,0'", "--decimal ,"});
+    ASSERT_EQ(quoin_run("lstsq A.csv b.csv --out x.npy --decimal ,").exit_code, 0);
+    const auto x = load<double>("x.npy");
+    ASSERT_EQ(x.rows(), 2);
+    ASSERT_EQ(x.cols(), 1);
+    EXPECT_NEAR(x(0, 0), 0.5, 1e-14);
+    EXPECT_NEAR(x(1, 0), 1, 1e-14);
+    ASSERT_EQ(quoin_run("lstsq A.csv b.csv --out x.npy --decimal , --columns 2").exit_code, 0);  // of A
+    EXPECT_NEAR(load<double>("x.npy")(0, 0), (1.5 + 5 + 14) / (1 + 4 + 12.25), 1e-14);
+    std::ofstream("A.csv") << "1,1\n1,2\n1,3\n";
+    expect_error(quoin_run("lstsq A.csv b.csv --out y.npy"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"b.csv", "line 1, '1,5'", "--decimal ,", "--delimiter ,"});
+    EXPECT_FALSE(fs::exists("y.npy"));
+    ASSERT_EQ(quoin_run("lstsq A.csv b.csv --out y.npy --delimiter ,").exit_code, 0);
+    EXPECT_EQ(load<double>("y.npy").cols(), 2);
 }
 
 /// 1/κ₁ of the scaled R of columns 1 and 1 ± 0.1 is between 0.01 and 0.5.

@@ -370,6 +370,13 @@ TEST_F(IoTest, MatrixMarketCoordinate) {
                  {{0, -4}, {4, 0}});
 }
 
+TEST_F(IoTest, MatrixMarketWithFortransExponents) {
+    expect_equal(read("A.mtx",
+                      "%%MatrixMarket matrix array real general\n2 2\n1.0D+00\n-2.5d-1\n5.68-304\n\xe2\x88\x92"
+                      "1Q1\n"),
+                 {{1, 5.68e-304}, {-0.25, -10}});
+}
+
 TEST_F(IoTest, MatrixMarketSumsDuplicates) {
     expect_equal(read("A.mtx", "%%MatrixMarket matrix coordinate real general\n1 2 3\n1 2 1\n1 2 2\n1 2 4\n"),
                  {{0, 7}});
@@ -465,7 +472,8 @@ TEST_F(IoTest, CsvSeparatorsHeadersAndBlankLines) {
              " 1 , -2.5 ,3e2\r\n\r\n4\t,+5,6\r\n  \n\n",
              "a,b,c\n1,-2.5,3e2\n4,5,6\n",
              "\n\nx y z\n1,-2.5,3e2\n4,5,6\n",
-             "\"a, b\",c\n1,-2.5,3e2\n4,5,6\n",
+             "\"a, b\",c,d\n1,-2.5,3e2\n4,5,6\n",
+             "A title of six words, not more\n1 -2.5 3e2\n4 5 6\n",
              "# 1 2 3\n1 -2.5 3e2\n4 5 6\n",
              "\"1\",\" -2.5\",\"3e2\"\n4,\"5\",6\n",
              "\xef\xbb\xbf"
@@ -482,7 +490,8 @@ TEST_F(IoTest, CsvSeparatorsHeadersAndBlankLines) {
         expect_equal(file.read<double>(), {{1, 2}, {3, 4}});
         EXPECT_NE(file.remark().find("the first column"), std::string::npos);
     }
-    EXPECT_EQ(MatrixFile(write_file("A.csv", "x,y\n1,2\n")).remark(), "");
+    EXPECT_EQ(MatrixFile(write_file("A.csv", "\n x,y\n1,2\n")).remark(), "line 2 is taken for a header: ' x,y'");
+    EXPECT_EQ(MatrixFile(write_file("A.csv", "# x,y\n1,2\n")).remark(), "");
     expect_equal(read("A", "7"), {{7}});
     expect_equal(read("A.txt", "x\n7\n8\n"), {{7}, {8}});
 }
@@ -493,10 +502,10 @@ TEST_F(IoTest, CsvDelimiterAndHeaderAsTheCallerSays) {
     };
     expect_equal(read_with("1|2\n3|4\n", {.delimiter = '|'}), {{1, 2}, {3, 4}});
     expect_equal(read_with("a;b|c;d\n1|2\n3|4\n", {.delimiter = '|'}), {{1, 2}, {3, 4}});
-    expect_equal(read_with("1990,1991\n1,2\n3,4\n", {}), {{1990, 1991}, {1, 2}, {3, 4}});
+    expect_equal(read_with("1990,1991\n1,2\n3,4\n", {.header = false}), {{1990, 1991}, {1, 2}, {3, 4}});
     expect_equal(read_with("1990,1991\n1,2\n3,4\n", {.header = true}), {{1, 2}, {3, 4}});
     expect_equal(read_with(",1990,1991\na,1,2\nb,3,4\n", {.header = true}), {{1, 2}, {3, 4}});
-    expect_refusal<UnreadableFile>(path("A.csv"), "line 2, field 1: '3,4' is not a number",
+    expect_refusal<UnreadableFile>(path("A.csv"), "line 1, field 1: '1,2' is not a number",
                                    [&] { read_with("1,2\n3,4\n", {.delimiter = ';'}); });
     // the fields are counted as the line has them
     expect_refusal<UnreadableFile>(path("A.csv"), "line 3, field 2: 'z' is not a number",
@@ -507,6 +516,155 @@ TEST_F(IoTest, CsvSpecialValues) {
     expect_equal(read("A.csv", "nan,NaN,inf,-inf,Infinity,-INF\n"), {{nan, nan, inf, -inf, inf, -inf}});
     expect_equal(read("A.csv", "5e-324,1e-400,-1e-400,1e-4000,.5,5.,1.7976931348623157e308\n"),
                  {{5e-324, 0, 0, 0, 0.5, 5, std::numeric_limits<double>::max()}});
+}
+
+/// Lines that are data, and were once taken for a header. Values as by np.genfromtxt, R's read.table and Fortran's list-directed READ.
+TEST_F(IoTest, CsvNumbersOfFortranRAndTypesetters) {
+    expect_equal(read("A.txt", " 1.0D+00  -2.5d0 5.68-304\n .5Q+01 1.Q-2 +1.5+100\n"),
+                 {{1, -2.5, 5.68e-304}, {5, 0.01, 1.5e100}});
+    expect_equal(read("A.csv", "1D2,1.0D-400\n3,4\n"), {{100, 0}, {3, 4}});
+    expect_equal(read("A.csv",
+                      "\xe2\x88\x92"
+                      "1.5,2e\xe2\x88\x92"
+                      "3\n3,4\n"),
+                 {{-1.5, 2e-3}, {3, 4}});
+    expect_equal(read("A.csv", "NA\n1\nNA\n"), {{nan}, {1}, {nan}});
+    const std::pair<std::string, std::string> no_numbers[] = {
+        {"1\n-\n", "'-' is not a number that f64 can hold: --missing '-' reads it as NaN"},
+        {"-\n1\n",
+         "line 1, field 1: '-' is not a number that f64 can hold: --header takes the line for a header, --missing '-'"},
+        {"****\n1\n", "line 1, field 1: '****' is not a number"},
+        {"$5\n6\n", "line 1, field 1: '$5' is not a number"},
+        {"1.5-30\n2\n", "'1.5-30'"},      // Fortran drops the letter for three digits
+        {"2020-100\n2\n", "'2020-100'"},  // and writes a point
+        {"1D\n2\n", "'1D'"},
+        {"1D2D3\n2\n", "'1D2D3'"},
+        {"1.0Q+4000\n2\n", "'1.0Q+4000' is not a number that f64 can hold"},
+        {"2*1.5\n2\n", "'2*1.5'"},
+        {"\xe2\x88\x92\n2\n", "'\\xe2\\x88\\x92'"},
+    };
+    for (const auto& [text, why] : no_numbers) {
+        SCOPED_TRACE(text);
+        expect_unreadable(write_file("A.txt", text), why);
+    }
+}
+
+TEST_F(IoTest, CsvWordsThatAreMissing) {
+    const auto read_with = [&](const std::string& text, std::vector<std::string> missing) {
+        return MatrixFile(write_file("A.csv", text), {.missing = std::move(missing)}).read<double>();
+    };
+    expect_equal(read_with("-,1\n****,2\n#N/A,-999\n-999.0,NA\n", {"-", "****", "-999", "#N/A"}),
+                 {{nan, 1}, {nan, 2}, {nan, nan}, {nan, nan}});
+    expect_equal(read_with("1,,3\n,5,\n", {""}), {{1, nan, 3}, {nan, 5, nan}});
+    expect_equal(read_with(",x,y\n0,,3\n1,5,\n", {""}), {{nan, 3}, {5, nan}});
+    expect_unreadable(write_file("A.csv", "#N/A,2\n3,4\n"), "line 1, field 1: '#N/A' is not a number");
+    expect_unreadable(write_file("A.csv", "1,2\n,4\n"), "is empty: --missing '' reads it as NaN");
+}
+
+/// Comments as np.loadtxt and R read them.
+TEST_F(IoTest, CsvComments) {
+    expect_equal(read("A.txt", "# a\n# b\n#\n1 2\n  # in between, with words\n3 4 # after 5 6\n# end\n"),
+                 {{1, 2}, {3, 4}});
+    expect_equal(read("A.csv", "# a\n# b\nx,y\n1,2\n"), {{1, 2}});
+    const MatrixFile labels(write_file("A.csv", ",x\n\"no #1\",2\nb#2,3\n"));
+    expect_equal(labels.read<double>(), {{2}, {3}});
+    expect_equal(MatrixFile(write_file("A.txt", "% a\n1 2 % b\n"), {.comment = '%'}).read<double>(), {{1, 2}});
+    expect_unreadable(write_file("A.txt", "% a\n% b\n1 2\n"),
+                      "line 2, field 1: '%' is not a number that f64 can hold: --comment %");
+    EXPECT_THROW(MatrixFile(write_file("A.txt", "# 1\n2\n"), {.comment = 0}).read<double>(), UnreadableFile);
+}
+
+TEST_F(IoTest, CsvSkippedLinesAndChosenColumns) {
+    const std::string text = "made by a logger\n\n1 2 3\nname,t,x,y\na,1,2,3\nb,4,5,6\n";
+    const auto read_with = [&](const MatrixFileOptions& options) {
+        return MatrixFile(write_file("A.csv", text), options).read<double>();
+    };
+    expect_equal(read_with({.skip = 3, .columns = {{1, last_column}}}), {{1, 2, 3}, {4, 5, 6}});
+    expect_equal(read_with({.skip = 4, .columns = {{3, 4}, {1, 2}}}), {{3, 1}, {6, 4}});
+    expect_refusal<UnreadableFile>(path("A.csv"), "line 5, field 1: 'a' is not a number that f64 can hold",
+                                   [&] { read_with({.skip = 3}); });
+    expect_refusal<UnreadableFile>(path("A.csv"), "has 4 columns, and --columns asks for column 5", [&] {
+        read_with({.skip = 4, .columns = {{1, 5}}});
+    });
+    expect_refusal<InvalidArgument>(path("A.csv"), "--columns asks for column 2 twice", [&] {
+        read_with({.skip = 4, .columns = {{1, 2}, {1, 3}}});
+    });
+    expect_refusal<UnreadableFile>(path("A.csv"), "holds no numbers", [&] { read_with({.skip = 100}); });
+    expect_refusal<UnreadableFile>(path("A.mtx"), "--columns chooses columns of CSV only", [&] {
+        MatrixFile(write_file("A.mtx", "%%MatrixMarket matrix array real general\n1 1\n1\n"), {.columns = {{0, 1}}});
+    });
+}
+
+/// What R's write.table(A), with sep = ",", and with quote = FALSE write; read.table and pandas.read_csv leave the row names out.
+TEST_F(IoTest, CsvOfRsWriteTable) {
+    for (const char* text : {"\"V1\" \"V2\"\n\"1\" 0.5 NA\n\"2\" 1.5 4\n", "\"V1\",\"V2\"\n\"1\",0.5,NA\n\"2\",1.5,4\n",
+                             "V1 V2\n1 0.5 NA\n2 1.5 4\n",
+                             "\"the first\" \"the second\"\n\"Mazda RX4\" 0.5 NA\n\"Datsun \"\"710\"\"\" 1.5 4\n"}) {
+        SCOPED_TRACE(text);
+        const MatrixFile file(write_file("A.txt", text));
+        expect_equal(file.read<double>(), {{0.5, nan}, {1.5, 4}});
+        EXPECT_NE(file.remark().find("line 1 is taken for a header"), std::string::npos);
+        EXPECT_NE(file.remark().find("it is taken for row names"), std::string::npos);
+    }
+    expect_equal(MatrixFile(write_file("A.txt", "\"V1\"\n\"1\" 0.5\n"), {.columns = {{0, last_column}}}).read<double>(),
+                 {{1, 0.5}});
+    expect_equal(
+        MatrixFile(write_file("A.txt", "\"\";\"V1\"\n\"1\";0,5\n\"2\";-1,25\n"), {.decimal = ','}).read<double>(),
+        {{0.5}, {-1.25}});  // write.csv2
+    expect_unreadable(write_file("A.txt", "x y\n0.1 2 3\n0.2 5 6\n"),
+                      "line 1 has 2 names for 3 columns: write --columns 2- if the first column holds row names");
+    expect_unreadable(write_file("A.txt", "\"1\" 2 3\n\"2\" 5 6\n"), "field 1: '1' alone is in double quotes");
+}
+
+TEST_F(IoTest, CsvDecimalCommas) {
+    const auto read_with = [&](const std::string& text, const MatrixFileOptions& options) {
+        return MatrixFile(write_file("A.csv", text), options).read<double>();
+    };
+    const std::string column = "1,5\n2,25\n-3,7\n";
+    expect_equal(read_with(column, {.decimal = ','}), {{1.5}, {2.25}, {-3.7}});
+    expect_equal(read_with(column, {}), {{1, 5}, {2, 25}, {-3, 7}});
+    expect_equal(read_with(column, {.delimiter = ',', .one_column = true}), {{1, 5}, {2, 25}, {-3, 7}});
+    expect_equal(read_with("x;y\n1,5;2\n,5;1,25D-2\n", {.decimal = ','}), {{1.5, 2}, {0.5, 0.0125}});
+    expect_equal(read_with("1,5 2,5\n3 4\n", {.decimal = ','}), {{1.5, 2.5}, {3, 4}});
+    expect_equal(read_with("\"1,5\",\"2,5\"\n", {.delimiter = ',', .decimal = ','}), {{1.5, 2.5}});
+    expect_equal(read_with("1, 5\n2, 6\n", {.one_column = true}), {{1, 5}, {2, 6}});
+    expect_equal(read_with("1.5,2\n3,4\n", {.one_column = true}), {{1.5, 2}, {3, 4}});
+    expect_equal(read_with("x,y\n1,05\n2,25\n", {.one_column = true}), {{1, 5}, {2, 25}});
+    const std::pair<const char*, bool> ambiguous[] = {{column.c_str(), true},
+                                                      {"1,5\n2,05\n", false},
+                                                      {"0,287577520124614\n1,5\n", false},
+                                                      {"x\n1,5\n2,5\n", false},
+                                                      {"-0,5\n1,5\n", false}};
+    for (const auto& [text, one_column] : ambiguous) {
+        SCOPED_TRACE(text);
+        expect_refusal<UnreadableFile>(
+            path("A.csv"), "may be two numbers or one with a decimal comma: write --delimiter , or --decimal ,",
+            [&, text = text, one_column = one_column] { read_with(text, {.one_column = one_column}); });
+    }
+    for (const char* text : {"1;2\n3;4,5\n", "x\ty\n1,5\t2,5\n", "1,5 2,5\n", "1,5\n2\n"}) {
+        SCOPED_TRACE(text);
+        expect_unreadable(write_file("A.csv", text), "--decimal , reads a comma as the decimal point");
+    }
+    EXPECT_THROW(read_with("1.234,5;2\n", {.decimal = ','}), UnreadableFile);  // of thousands
+}
+
+/// A header of numbers, as pandas.DataFrame(A).to_csv(index=False) and tables of years have one.
+TEST_F(IoTest, CsvHeadersThatMayBeData) {
+    for (const char* text : {"2001,2002\n3,4\n5,6\n", "1990,2000,2010\n3.5,4,5\n", "0,1,2\n0.5,1.5,2\n3,4,5\n"}) {
+        SCOPED_TRACE(text);
+        expect_unreadable(write_file("A.csv", text), "may be a header or data: write --header or --no-header");
+        EXPECT_GT(MatrixFile(path("A.csv"), {.header = false}).rows(),
+                  MatrixFile(path("A.csv"), {.header = true}).rows());
+    }
+    for (const char* text :
+         {"1,2\n3,4.5\n", "0,1\n1,2\n2.5,3\n", "0,1,2\n1,0,1\n", "2001,2002\n2003,2004\n", "1024,99\n1,2\n"}) {
+        SCOPED_TRACE(text);
+        EXPECT_EQ(read("A.csv", text)(0, 1),
+                  read("B.csv", std::string(text).substr(0, std::string(text).find('\n')))(0, 1));
+    }
+    expect_unreadable(write_file("A.csv", "time,2001\n1,2\n"), "'time' is not a number that f64 can hold");
+    expect_unreadable(path("A.csv"), "--header takes the line for a header");
+    expect_unreadable(write_file("A.csv", "x,y\nm,s\n1,2\n"), "--skip N leaves out the first N lines");
 }
 
 TEST_F(IoTest, CsvIsReadToTheLastBit) {

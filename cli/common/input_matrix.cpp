@@ -5,6 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "arguments.hpp"
 #include "memory_cap.hpp"
@@ -14,24 +17,78 @@ namespace quoin::cli {
 
 namespace {
 
+char parse_character(const std::string& name, const std::string& text, const char* example) {
+    constexpr const char* of_numbers = "+-.0123456789eE\"";
+    if (text.size() == 1 && text.find_first_of(of_numbers) == text.npos) return text[0];
+    refuse_argument(name, fmt::format("'{}' is not one character that numbers do not have, such as {}", text, example));
+}
+
 char parse_delimiter(const std::string& text) {
     if (text == "tab" || text == "\\t") return '\t';
     if (text == "space") return ' ';
-    constexpr const char* of_numbers = "+-.0123456789eE\"";
-    if (text.size() == 1 && text.find_first_of(of_numbers) == text.npos) return text[0];
-    throw CLI::ValidationError("--delimiter",
-                               "'" + text + "' is not one character between numbers, such as ';', or tab or space");
+    return parse_character("--delimiter", text, "';', or tab or space");
+}
+
+/// The ranges of "1,3-5,7-", which count from 1.
+std::vector<Range> parse_columns(const std::string& text) {
+    const std::string name = "--columns";
+    return parse_list(name, text, [](const std::string& argument, const std::string& part) {
+        const std::size_t dash = part.find('-');
+        const Index first = parse_dimension(argument, part.substr(0, dash));
+        Index last = first;
+        if (dash != part.npos)
+            last = dash + 1 == part.size() ? last_column : parse_dimension(argument, part.substr(dash + 1));
+        if (first < 1 || last < first)
+            refuse_argument(
+                argument, fmt::format("'{}' is not a range of columns, which count from 1: write 3, 3-5 or 3-", part));
+        return Range{first - 1, last};
+    });
 }
 
 }  // namespace
 
 void add_reading_arguments(CLI::App& command, MatrixFileOptions& options) {
-    const std::string group = "Reading CSV (by default its delimiter and its header line are found)";
-    const auto set_delimiter = [&options](const std::string& text) { options.delimiter = parse_delimiter(text); };
-    add_parsed(command, "--delimiter", "C", set_delimiter, "Character between the fields, or tab or space")
-        ->group(group);
-    command.add_flag("--header", options.header, "The first line is a header, even if it has numbers in it")
-        ->group(group);
+    const auto add = [&](const char* name, const char* kind, std::function<void(const std::string&)> set,
+                         const char* description) {
+        return add_parsed(command, name, kind, std::move(set), description)->group(reading_heading);
+    };
+    add(
+        "--delimiter", "C", [&](const std::string& text) { options.delimiter = parse_delimiter(text); },
+        "Character between the fields, or tab or space");
+    add(
+        "--decimal", "C",
+        [&](const std::string& text) {
+            if (text != "." && text != ",") refuse_argument("--decimal", "'" + text + "' is neither . nor ,");
+            options.decimal = text[0];
+        },
+        "Decimal point, . or , (default: ., and a file whose commas may be decimal is refused)");
+    const auto add_header = [&](const char* name, bool header, const char* description) {
+        const auto set = [&options, name, header] {
+            if (options.header.value_or(header) != header) refuse_argument(name, "contradicts the option before it");
+            options.header = header;
+        };
+        command.add_flag_callback(name, set, description)->group(reading_heading);
+    };
+    add_header("--header", true, "The first line is a header");
+    add_header("--no-header", false, "The first line is data");
+    add(
+        "--skip", "N", [&](const std::string& text) { options.skip = parse_dimension("--skip", text); },
+        "Leave out the first N lines");
+    add(
+        "--comment", "C",
+        [&](const std::string& text) {
+            options.comment = text == "none" ? '\0' : parse_character("--comment", text, "'%', or none");
+        },
+        "Character that begins a comment, or none (default: #)");
+    add(
+        "--columns", "LIST", [&](const std::string& text) { options.columns = parse_columns(text); },
+        "Columns of the file that make the matrix, in this order, such as 2- or 1,3-5\n(default: all but row names)");
+    add(
+        "--missing", "LIST",
+        [&](const std::string& text) {
+            options.missing = text.empty() ? std::vector<std::string>{""} : split_list(text);
+        },
+        "Fields to read as NaN, besides NA, such as '-,****,-999'; '' for empty ones");
 }
 
 MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index memory) {

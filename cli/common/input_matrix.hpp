@@ -15,10 +15,14 @@ inline constexpr const char* matrix_formats =
     ".npy, Matrix Market or CSV, each also as .gz; of an .npz the array NAME as data.npz:NAME;\n"
     "- is standard input";
 
-/// Adds --delimiter and --header.
+/// The heading of the options that `add_reading_arguments` adds.
+inline constexpr const char* reading_heading =
+    "Reading CSV and other text (by default delimiter, header and row names are found)";
+
+/// Adds --delimiter, --decimal, --header, --no-header, --skip, --comment, --columns and --missing.
 void add_reading_arguments(CLI::App& command, MatrixFileOptions& options);
 
-/// Opens a matrix, and says on stderr what is left out of it. `memory`: --memory, or 0.
+/// Opens a matrix, and says on stderr what was taken for a header and what is left out. `memory`: --memory, or 0.
 MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index memory);
 
 /// Whether a file is a matrix by its name or its first bytes; everything else is left to the readers of frames.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -17,12 +19,21 @@ template <class T>
 requires std::is_same_v<T, float> || std::is_same_v<T, double>
 inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::F32 : DType::F64;
 
-/// What the file itself does not say.
+/// What a file itself does not say. All but the last are about tables in text (CSV); messages name them as
+/// the program's options are called: --decimal is `decimal`.
 struct MatrixFileOptions {
-    char delimiter = 0;                          ///< between the fields of CSV, ' ' for any run of blanks; 0: detected
-    bool header = false;                         ///< the first line of CSV is a header, even if it has numbers in it
+    char delimiter = 0;               ///< between fields, ' ' for any run of blanks; 0: detected
+    char decimal = 0;                 ///< '.' or ','; 0: '.', and a file whose commas may be decimal is refused
+    std::optional<bool> header = {};  ///< the first line is a header, or data; absent: detected
+    Index skip = 0;                   ///< lines of the file to leave out at its start
+    char comment = '#';               ///< begins a comment that ends with the line; 0: there are no comments
+    std::vector<Range> columns = {};  ///< fields of a line to read, from 0, in this order; empty: all but an index
+    bool one_column = false;  ///< a single column is expected: two columns of whole numbers may be decimal commas
+    std::vector<std::string> missing = {};       ///< fields that are read as NaN, besides NA; a number by its value
     Index most_unpacked_bytes = Index{4} << 30;  ///< of a compressed file, and of what comes through a pipe
 };
+/// The end of a range of `MatrixFileOptions::columns` that goes on to the last column.
+inline constexpr Index last_column = std::numeric_limits<Index>::max();
 
 /// A matrix in a file, opened: its header is read and checked, its data only when asked for.
 ///
@@ -31,9 +42,10 @@ struct MatrixFileOptions {
 ///   array is a column), memory-mapped;
 /// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense,
 ///   entries given twice summed;
-/// - CSV (semicolon, comma, tab or blanks; an optional header line, one whose fields are no numbers or that begins with
-///   '#'; numbers may stand in double quotes; inf and nan are numbers here). Opening counts its rows: one pass. A header whose
-///   first name is empty has an index column below it, as pandas and R write one, which is left out: `remark` says so;
+/// - tables of numbers in text (CSV), whose grammar is in docs/files.md: semicolon, comma, tab or blanks
+///   between fields, '#' before a comment, a header if the first line has names and no number, R's and pandas' row names left
+///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows: one pass. `remark` says what was taken for a header or for
+///   row names. What is ambiguous is refused, with the option that settles it;
 /// - each of them compressed by gzip (.gz), and arrays of an .npz: the path "data.npz:A" is that of its array A, "data.npz" that
 ///   of its only one;
 /// - each of them through a pipe, which is read to its end; "-" is standard input.
@@ -59,7 +71,7 @@ public:
     DType dtype() const;
     /// The name that messages use.
     const std::string& path() const;
-    /// What was left out of the matrix, in words that follow the path; mostly "".
+    /// Which line was taken for a header and what was left out of the matrix, in words that follow the path; mostly "".
     std::string remark() const;
     /// True where `read_rows` costs only the rows asked for (an .npy file itself); others are in memory as a whole.
     bool streams() const;

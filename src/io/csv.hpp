@@ -1,40 +1,59 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/text.hpp"
+#include "quoin/io.hpp"
 #include "quoin/matrix.hpp"
 
 namespace quoin::io {
 
-/// What the content of a table in text leaves open.
-struct CsvOptions {
-    char separator =
-        0;  ///< between fields, ' ' for any run of blanks; 0: the first of these that the lines have: ; , tab blank
-    bool header = false;  ///< the first line is a header whatever it holds
+/// The lines of a table that hold more than blanks and a comment, without the comment.
+///
+/// A comment begins at the start of a line, or after a blank or a separator, outside double quotes.
+/// Excel's errors, such as #N/A, are fields.
+class TableLines {
+public:
+    /// `comment`: the character that begins one, or 0.
+    TableLines(std::string_view text, char comment)
+        : lines_(text), comment_(text.find(comment) == text.npos ? '\0' : comment) {}
+    std::optional<std::string_view> next() { return comment_ == 0 ? lines_.next() : next_before_comment(); }
+    void skip(Index count) { lines_.skip(count); }
+    Index number() const { return lines_.number(); }
+
+private:
+    std::optional<std::string_view> next_before_comment();
+
+    LineReader lines_;
+    char comment_;
 };
 
-/// The shape of a table of numbers in text, and its lines of numbers.
+/// The shape of a table of numbers in text, its lines of numbers, and how they are read.
 struct CsvHeader {
     Index rows = 0;
     Index cols = 0;
     char separator = ' ';  ///< ' ': any run of blanks
-    bool index = false;    ///< the first field of each line is an index and no part of the matrix
-    LineReader body;
+    char decimal = '.';
+    bool decimal_given = false;       ///< by the options
+    bool header = false;              ///< a line above `body` was taken for a header
+    std::vector<Index> targets = {};  ///< the column of the matrix that a field of a line goes to, or -1
+    std::vector<std::string> missing = {};
+    std::vector<double> missing_values = {};  ///< those of `missing` that are numbers
+    std::string remark = {};  ///< what was taken for a header or for row names, as MatrixFile::remark has it
+    TableLines body;
 };
 
-/// Finds separator, header line and shape of `text`, the whole content of a CSV file. The first line is a header when
-/// it begins with '#' or none of its fields is a number; its names need not be as many as the columns. Blank lines
-/// count for nothing. One pass over the text.
+/// Finds separator, header line, row names and shape of `text`, the whole content of a file. One pass over the text.
+/// docs/files.md has the grammar.
 ///
-/// A header whose first name is empty has an index below it, as pandas and R write one; there the other names may be 0, 1, 2 …
-///
-/// Throws UnreadableFile, which names the line, for ragged rows.
-CsvHeader parse_csv_header(std::string_view text, const std::string& path, const CsvOptions& options);
+/// Throws UnreadableFile, which names the line, for ragged rows and for what is ambiguous, with the option
+/// that settles it.
+CsvHeader parse_csv_header(std::string_view text, const std::string& path, const MatrixFileOptions& options);
 
-/// The matrix. A number may stand in double quotes; nan and inf are numbers here.
-/// Throws UnreadableFile, which names line and field, and OutOfMemory.
+/// Returns the matrix. Throws UnreadableFile, which names line and field, and OutOfMemory.
 Matrix<double> read_csv(const CsvHeader& header, const std::string& path);
 
 }  // namespace quoin::io

@@ -53,13 +53,17 @@ void refuse_foreign(std::string_view file, const std::string& path) {
 Header parse_header(std::string_view file, const std::string& name, const std::string& path,
                     const MatrixFileOptions& options) {
     refuse_foreign(file, path);
-    if (file.starts_with(io::npy_magic) || has_suffix(name, ".npy")) return io::parse_npy_header(file, path);
-    if (io::is_matrix_market(file) || has_suffix(name, ".mtx")) return io::parse_matrix_market_header(file, path);
+    const bool npy = file.starts_with(io::npy_magic) || has_suffix(name, ".npy");
+    const bool matrix_market = io::is_matrix_market(file) || has_suffix(name, ".mtx");
+    if ((npy || matrix_market) && !options.columns.empty())
+        throw UnreadableFile(path, "is no table in text: --columns chooses columns of CSV only");
+    if (npy) return io::parse_npy_header(file, path);
+    if (matrix_market) return io::parse_matrix_market_header(file, path);
     constexpr std::size_t probe = 4096;
     if (file.substr(0, probe).find('\0') != file.npos) {
         throw UnreadableFile(path, "is neither .npy nor Matrix Market nor text");
     }
-    return io::parse_csv_header(file, path, {options.delimiter, options.header});
+    return io::parse_csv_header(file, path, options);
 }
 
 /// "data.npz:A" is the array A of the file data.npz.
@@ -187,11 +191,7 @@ Index MatrixFile::cols() const { return impl_->cols; }
 const std::string& MatrixFile::path() const { return impl_->path; }
 bool MatrixFile::streams() const { return impl_->streams(); }
 
-std::string MatrixFile::remark() const {
-    return impl_->csv() && impl_->csv()->index ? "the first column has no name in the header: it is taken for an "
-                                                 "index, as pandas and R write one, and left out"
-                                               : "";
-}
+std::string MatrixFile::remark() const { return impl_->csv() ? impl_->csv()->remark : ""; }
 
 DType MatrixFile::dtype() const {
     return impl_->npy() != nullptr && impl_->npy()->type == io::NpyType::F4 ? DType::F32 : DType::F64;

@@ -15,9 +15,16 @@ std::optional<std::string_view> LineReader::next() {
         rest_.remove_prefix(std::min(end + 1, rest_.size()));
         ++number_;
         if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-        if (line.find_first_not_of(" \t") != line.npos) return line;
+        const bool begins_dark = !line.empty() && line.front() > ' ';  // mostly
+        if (begins_dark || line.find_first_not_of(" \t") != line.npos) return line;
     }
     return std::nullopt;
+}
+
+void LineReader::skip(Index count) {
+    for (; count > 0 && !rest_.empty(); --count, ++number_) {
+        rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size() - 1) + 1);
+    }
 }
 
 std::string_view take_word(std::string_view& line) {
@@ -47,9 +54,8 @@ std::errc convert(std::string_view text, T& value) {
     return end == text.data() + text.size() ? error : std::errc::invalid_argument;
 }
 
-}  // namespace
-
-std::optional<double> parse_real(std::string_view text) {
+/// parse_real of C's notation.
+std::optional<double> parse_c(std::string_view text) {
     double value;
     const std::errc error = convert(text, value);
     if (error == std::errc{}) return value;
@@ -58,6 +64,44 @@ std::optional<double> parse_real(std::string_view text) {
     const bool wide_holds_it = error == std::errc::result_out_of_range && convert(text, wide) == std::errc{};
     if (wide_holds_it && wide > -1 && wide < 1) return 0;
     return std::nullopt;
+}
+
+/// Writes `text` in C's notation. What is no number stays none: a letter or a sign that makes no exponent is kept.
+void respell(std::string_view text, char decimal, fmt::basic_memory_buffer<char, 64>& out) {
+    constexpr std::size_t exponent_digits = 3;  // without a letter: Fortran drops it to make room for them
+    bool digit = false, point = false;          // before this character, which may then begin an exponent
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        char c = text[i];
+        if (text.substr(i).starts_with(minus_sign)) {
+            c = '-';
+            i += minus_sign.size() - 1;
+        }
+        if (c == decimal) {
+            c = '.';
+            point = true;
+        } else if (c == '.') {
+            c = decimal;  // no number
+        } else if (c >= '0' && c <= '9') {
+            digit = true;
+        } else {
+            const bool letter = c == 'D' || c == 'd' || c == 'Q' || c == 'q', sign = c == '+' || c == '-';
+            if (digit && letter) c = 'e';
+            if (digit && sign && point && text.size() - i - 1 == exponent_digits) out.push_back('e');
+            digit = point = false;
+        }
+        out.push_back(c);
+    }
+}
+
+}  // namespace
+
+std::optional<double> parse_real(std::string_view text, char decimal) {
+    if (decimal == '.') {
+        if (const std::optional<double> value = parse_c(text)) return value;
+    }
+    fmt::basic_memory_buffer<char, 64> spelled;
+    respell(text, decimal, spelled);
+    return parse_c({spelled.data(), spelled.size()});
 }
 
 std::optional<Index> parse_integer(std::string_view text) {

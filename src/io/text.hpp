@@ -14,6 +14,8 @@ public:
     explicit LineReader(std::string_view text) : rest_(text) {}
     /// The next line that holds more than blanks, or nothing at the end of the text.
     std::optional<std::string_view> next();
+    /// Passes over `count` lines, blank ones too.
+    void skip(Index count);
     /// Number of the line that `next` gave last.
     Index number() const { return number_; }
 
@@ -22,14 +24,18 @@ private:
     Index number_ = 0;
 };
 
+/// U+2212, which typesetters and some programs write for '-'.
+inline constexpr std::string_view minus_sign = "\xe2\x88\x92";
+
 /// Cuts the first word (spaces and tabs separate words) off `line`; empty when there is none.
 std::string_view take_word(std::string_view& line);
 /// `text` without the characters of `blanks` at its ends.
 std::string_view trim(std::string_view text, std::string_view blanks);
 
-/// The double that all of `text` spells in C's notation, whatever the locale; inf and nan are numbers, an overflow is
-/// not, and what underflows is 0.
-std::optional<double> parse_real(std::string_view text);
+/// Returns the double that all of `text` spells, whatever the locale: in C's notation; with Fortran's
+/// exponents, 1.5D+00, 1.5Q0 and 1.5-304, which has three digits; with U+2212 for a minus. inf and nan are numbers, an overflow is not, and what
+/// underflows is 0. `decimal`: the decimal point, '.' or ','.
+std::optional<double> parse_real(std::string_view text, char decimal = '.');
 /// The integer that all of `text` spells in decimal.
 std::optional<Index> parse_integer(std::string_view text);
 

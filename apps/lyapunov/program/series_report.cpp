@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "input_matrix.hpp"
 #include "json_line.hpp"
-#include "quoin/io.hpp"
 
 namespace quoin::cli {
 
@@ -34,19 +34,20 @@ void SeriesArguments::add_to(CLI::App& command) {
     add("--neighbours", options.neighbours, "Neighbours that a Jacobian is fitted to (4·(variables + 1))");
     add("--evolve", options.evolve, "Samples that a Jacobian spans (lag)");
     add("--horizon", options.horizon, "Samples that nearest neighbours are followed for (a tenth of the series)");
+    add_reading_arguments(command, reading);
 }
 
 void SeriesArguments::check(const CLI::App& command) const {
     for (const CLI::Option* option : command.get_options()) {
         const std::string name = option->get_name();
-        const bool shared =
-            option->get_group() == series_heading || name == "--exponents" || name == "--threads" || name == "--json";
+        const bool shared = option->get_group() == series_heading || option->get_group() == reading_heading ||
+                            name == "--exponents" || name == "--threads" || name == "--json";
         if (option->count() > 0 && !shared) throw CLI::ValidationError(name, "is not for --series");
     }
 }
 
 void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json) {
-    const Matrix<double> rows = MatrixFile(arguments.file).read<double>();
+    const Matrix<double> rows = open_matrix(arguments.file, arguments.reading, 0).read<double>();
     Matrix<double> series(rows.cols(), rows.rows());
     transpose<double, Host>(ctx, rows.view(), series.view());
     const SeriesDivergence d = series_divergence(ctx, series.view(), arguments.options);

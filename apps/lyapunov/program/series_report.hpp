@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "quoin/io.hpp"
 #include "quoin/lyapunov_series.hpp"
 
 namespace CLI {
@@ -14,6 +15,7 @@ namespace quoin::cli {
 struct SeriesArguments {
     std::string file;
     SeriesOptions options;
+    MatrixFileOptions reading{.one_column = true};
 
     void add_to(CLI::App& command);
     /// Throws CLI::ValidationError for what belongs to systems.
