@@ -291,6 +291,39 @@ TEST_F(Rpca, AnInterruptEndsAStream) {
     EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
 }
 
+/// The first signal ends a pipe that is open and brings nothing, and what has come is there.
+TEST_F(Rpca, AnInterruptEndsAStreamThatStalls) {
+    ASSERT_EQ(quoin_run("rpca --synthetic --frames 260 --scale 48x36 --out - --online").exit_code, 0);
+    fs::copy_file("../out", "film.nut");
+    ASSERT_EQ(mkfifo("pipe", 0600), 0);
+    for (const bool with_frames : {true, false}) {
+        const int writer = open("pipe", O_RDWR);  // does not wait for the reader, as one for writing would
+        ASSERT_GE(writer, 0);
+        Process process({"rpca", "-", "--out", "d"}, -1, "pipe");
+        process.wait_until_caught(SIGTERM);
+        if (with_frames) {
+            const std::string film = contents("film.nut");
+            ASSERT_EQ(write(writer, film.data(), film.size()), static_cast<ssize_t>(film.size()));
+            while (!fs::exists("d/quoin-journal/mask-00001.mp4")) {  // of 250 frames
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            }
+        }
+        const auto sent = std::chrono::steady_clock::now();
+        process.send(SIGTERM);
+        const Outcome outcome = process.wait();
+        EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(20));
+        EXPECT_EQ(outcome.exit_code, 143) << outcome.err;
+        EXPECT_EQ(fs::exists("d"), with_frames);
+        if (with_frames) {
+            const double frames = json_number(contents("d/report.json"), "frames");
+            EXPECT_GE(frames, 250);
+            EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+            fs::remove_all("d");
+        }
+        close(writer);
+    }
+}
+
 TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {
     const Outcome outcome =
         quoin_run("rpca --synthetic --scale 160x120 --frames 90 --window 50 --npy --out d --json --device cuda");

@@ -23,10 +23,10 @@ void check(const FrameSelection& s) {
     if (s.height < 0) refuse("height", s.height, "is negative");
 }
 
-std::unique_ptr<PictureSource> open_source(const std::string& path) {
+std::unique_ptr<PictureSource> open_source(const std::string& path, bool (*stopped)()) {
     std::vector<std::string> images = list_images(path);
     if (images.empty() && names_image(path)) images = {path};
-    return images.empty() ? open_video(path) : open_images(std::move(images));
+    return images.empty() ? open_video(path, stopped) : open_images(std::move(images));
 }
 
 bool has_color(const AVFrame& picture) {
@@ -58,7 +58,7 @@ FrameFormat scaled_format(const FrameSelection& s, bool color, Index width, Inde
 struct FrameReader::Impl {
     Impl(const std::string& path, const FrameSelection& selection_)
         : selection((check(selection_), selection_)),
-          source(open_source(path)),
+          source(open_source(path, selection.stopped)),
           pending(first_picture(path)),
           width(pending->width),
           height(pending->height),

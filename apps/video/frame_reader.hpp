@@ -17,6 +17,8 @@ struct FrameSelection {
     bool color = false;           ///< red, green, blue instead of grey
     bool color_if_any = false;    ///< the same where the first frame is not grey to within four levels
     bool nearest = false;         ///< scale to the nearest pixel, for pictures of labels, and not to the mean
+    bool (*stopped)() =
+        nullptr;  ///< asked while a stream (standard input, an address) is waited for: true ends it here
 };
 
 /// Reads frames, in order, from

@@ -24,7 +24,8 @@ public:
     virtual const std::string& damage() const = 0;
 };
 
-std::unique_ptr<PictureSource> open_video(const std::string& path);
+/// `stopped`: asked while a stream is waited for, whether it ends here.
+std::unique_ptr<PictureSource> open_video(const std::string& path, bool (*stopped)());
 /// The first picture of each file; several are decoded at a time.
 std::unique_ptr<PictureSource> open_images(std::vector<std::string> paths);
 

@@ -11,7 +11,7 @@ namespace {
 
 class VideoSource : public PictureSource {
 public:
-    explicit VideoSource(const std::string& path) : input_(path) {
+    VideoSource(const std::string& path, bool (*stopped)()) : input_(path, /*single_image=*/false, stopped) {
         AVFormatContext& demuxer = input_.demuxer();
         const int error = avformat_find_stream_info(&demuxer, nullptr);
         const int best = error < 0 ? error : av_find_best_stream(&demuxer, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
@@ -79,6 +79,10 @@ private:
             reason_ = av::take_message();  // a demuxer that misses something at the end reports it, and no more
         } else if (error < 0) {
             reason_ = av::reason(error);
+        }
+        if (input_.stopped()) {
+            error = AVERROR_EOF;
+            reason_.clear();
         }
         if (cut) error = AVERROR_EOF;
         packets_ended_ = error < 0;
@@ -159,6 +163,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<PictureSource> open_video(const std::string& path) { return std::make_unique<VideoSource>(path); }
+std::unique_ptr<PictureSource> open_video(const std::string& path, bool (*stopped)()) {
+    return std::make_unique<VideoSource>(path, stopped);
+}
 
 }  // namespace quoin::video
