@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "io/mapped_file.hpp"
 #include "video/av.hpp"
@@ -26,6 +27,8 @@ public:
     Index bytes() const {
         return file_ ? static_cast<Index>(file_->bytes().size()) : std::numeric_limits<Index>::max();
     }
+    /// The bytes of the file.
+    std::string_view content() const { return file_->bytes(); }
     AVFormatContext& demuxer() const { return *demuxer_; }
     bool stopped() const { return stopped_ != nullptr && stopped_(); }
     /// A decoder of one of its streams, which marks every picture that it could not decode whole. One thread's for an
