@@ -243,7 +243,10 @@ VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rat
 
 void VideoWriter::Impl::encode(const AVFrame* picture) {
     file.output().check(avcodec_send_frame(encoder.get(), picture));
-    while (receive(*encoder, *packet, file.output())) file.write(*packet, encoder->time_base);
+    while (receive(*encoder, *packet, file.output())) {
+        packet->duration = 1;  // encoders leave it open, and readers leave out what is beyond the end
+        file.write(*packet, encoder->time_base);
+    }
 }
 
 void VideoWriter::Impl::write(std::span<const std::uint8_t> frame) {
