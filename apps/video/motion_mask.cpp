@@ -52,21 +52,28 @@ void set_majorities(const FrameFormat& grey, std::span<const float> squares, Bou
     const auto above_grows = static_cast<float>(above.grows * above.grows),
                above_starts = static_cast<float>(above.starts * above.starts);
     const auto widths = window_widths<std::int16_t>(grey, radius);
-    // the votes of both decisions, at most 25, in a byte each
-    std::vector<std::int16_t> votes(squares.size());
-    const auto copy_squares = [&](Index y, float* row) {
+    // the largest z² and how many pixels are below the first bound, of 3×3 pixels
+    std::vector<float> largest(squares.size()), below(squares.size());
+    const auto copy_to = [&](std::vector<float>& to) {
+        return
+            [&](Index y, std::span<const float> row) { std::copy(row.begin(), row.end(), to.data() + y * grey.width); };
+    };
+    const auto set_squares = [&](Index y, float* row) {
         std::copy_n(squares.data() + y * grey.width, grey.width, row);
     };
-    const auto vote = [&](Index y, std::span<const float> largest) {
-        const float* const square = squares.data() + y * grey.width;
-        std::int16_t* const to = votes.data() + y * grey.width;
-        for (Index x = 0; x < grey.width; ++x) {
-            const float half = std::max(0.0f, std::sqrt(largest[x]) - static_cast<float>(above.grows)) / 2;
-            to[x] = static_cast<std::int16_t>((square[x] > std::max(above_grows, half * half) ? 1 : 0) +
-                                              (square[x] > above_starts ? 256 : 0));
-        }
+    const auto set_below = [&](Index y, float* row) {
+        for (Index x = 0; x < grey.width; ++x) row[x] = squares[y * grey.width + x] > above_grows ? 0.0f : 1.0f;
     };
-    for_window_sums<float, radius>(grey, copy_squares, vote, [](float a, float b) { return std::max(a, b); });
+    for_window_sums<float, 1>(grey, set_squares, copy_to(largest), [](float a, float b) { return std::max(a, b); });
+    for_window_sums<float, 1>(grey, set_below, copy_to(below));
+    // the votes of both decisions, at most 25, in a byte each
+    std::vector<std::int16_t> votes(squares.size());
+#pragma omp parallel for schedule(static)
+    for (Index i = 0; i < grey.bytes(); ++i) {
+        const float half = std::max(0.0f, std::sqrt(largest[i]) - static_cast<float>(above.grows)) / 2;
+        const bool outside = squares[i] <= above_grows || (below[i] >= 3 && squares[i] <= half * half);
+        votes[i] = static_cast<std::int16_t>((outside ? 0 : 1) + (squares[i] > above_starts ? 256 : 0));
+    }
     const auto copy_votes = [&](Index y, std::int16_t* row) {
         std::copy_n(votes.data() + y * grey.width, grey.width, row);
     };
