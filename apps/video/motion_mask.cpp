@@ -46,36 +46,72 @@ void set_squares(std::span<const T> r, std::span<const float> noise, double leas
     }
 }
 
+/// The pixels [begin, end) of row y and those that touch them, as far as they lie in the frame.
+class Around {
+public:
+    Around(const FrameFormat& format, Index begin, Index end, Index y)
+        : width_(format.width),
+          left_(std::max<Index>(0, begin - 1)),
+          right_(std::min(format.width, end + 1)),
+          top_(std::max<Index>(0, y - 1)),
+          bottom_(std::min(format.height, y + 2)) {}
+
+    bool any_above(std::span<const float> squares, float bound) const {
+        int any = 0;  // a loop of vectors
+        for_each(squares, [&](float square) { any |= square > bound ? 1 : 0; });
+        return any != 0;
+    }
+    /// Whether the pixel in the middle, of z² = `square`, is at an edge and outside: it has less than half of the edge's height.
+    bool outside(std::span<const float> squares, float square, Bounds above) const {
+        int below = 0;
+        float largest = 0;
+        for_each(squares, [&](float other) {
+            below += other <= above.grows * above.grows;
+            largest = std::max(largest, other);
+        });
+        const double half = (std::sqrt(largest) - above.grows) / 2;
+        return below >= 3 && half > 0 && square <= half * half;
+    }
+
+private:
+    template <class F>
+    void for_each(std::span<const float> squares, F f) const {
+        for (Index y = top_; y < bottom_; ++y) {
+            for (Index x = left_; x < right_; ++x) f(squares[y * width_ + x]);
+        }
+    }
+    Index width_, left_, right_, top_, bottom_;
+};
+
 /// grows and starts := 1 where z of most of the pixels about is above either bound, 0 elsewhere.
 void set_majorities(const FrameFormat& grey, std::span<const float> squares, Bounds above, std::uint8_t* grows,
                     std::uint8_t* starts) {
     const auto above_grows = static_cast<float>(above.grows * above.grows),
                above_starts = static_cast<float>(above.starts * above.starts);
     const auto widths = window_widths<std::int16_t>(grey, radius);
-    // the largest z² and how many pixels are below the first bound, of 3×3 pixels
-    std::vector<float> largest(squares.size()), below(squares.size());
-    const auto copy_to = [&](std::vector<float>& to) {
-        return
-            [&](Index y, std::span<const float> row) { std::copy(row.begin(), row.end(), to.data() + y * grey.width); };
-    };
-    const auto set_squares = [&](Index y, float* row) {
-        std::copy_n(squares.data() + y * grey.width, grey.width, row);
-    };
-    const auto set_below = [&](Index y, float* row) {
-        for (Index x = 0; x < grey.width; ++x) row[x] = squares[y * grey.width + x] > above_grows ? 0.0f : 1.0f;
-    };
-    for_window_sums<float, 1>(grey, set_squares, copy_to(largest), [](float a, float b) { return std::max(a, b); });
-    for_window_sums<float, 1>(grey, set_below, copy_to(below));
     // the votes of both decisions, at most 25, in a byte each
-    std::vector<std::int16_t> votes(squares.size());
+    const auto votes = std::make_unique_for_overwrite<std::int16_t[]>(squares.size());
+    const auto strong = static_cast<float>(9 * above.grows * above.grows);  // half of less is below the first bound
 #pragma omp parallel for schedule(static)
-    for (Index i = 0; i < grey.bytes(); ++i) {
-        const float half = std::max(0.0f, std::sqrt(largest[i]) - static_cast<float>(above.grows)) / 2;
-        const bool outside = squares[i] <= above_grows || (below[i] >= 3 && squares[i] <= half * half);
-        votes[i] = static_cast<std::int16_t>((outside ? 0 : 1) + (squares[i] > above_starts ? 256 : 0));
+    for (Index y = 0; y < grey.height; ++y) {
+        constexpr Index piece = 64;
+        for (Index x = 0; x < grey.width; x += piece) {
+            const Index end = std::min(grey.width, x + piece);
+            const float* const square = squares.data() + y * grey.width;
+            std::int16_t* const vote = votes.get() + y * grey.width;
+            for (Index i = x; i < end; ++i) {
+                vote[i] = static_cast<std::int16_t>((square[i] > above_grows ? 1.0f : 0.0f) +
+                                                    (square[i] > above_starts ? 256.0f : 0.0f));
+            }
+            const Around about(grey, x, end, y);
+            if (!about.any_above(squares, strong)) continue;
+            for (Index i = x; i < end; ++i) {
+                if ((vote[i] & 1) && Around(grey, i, i + 1, y).outside(squares, square[i], above)) --vote[i];
+            }
+        }
     }
     const auto copy_votes = [&](Index y, std::int16_t* row) {
-        std::copy_n(votes.data() + y * grey.width, grey.width, row);
+        std::copy_n(votes.get() + y * grey.width, grey.width, row);
     };
     for_window_sums<std::int16_t, radius>(grey, copy_votes, [&](Index y, std::span<const std::int16_t> sums) {
         count_votes(grey.width, sums.data(), widths.data(), window_size(y, radius, grey.height), grows + y * grey.width,
@@ -152,7 +188,8 @@ void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<
                      std::span<std::uint8_t> mask) {
     const FrameFormat grey{format.width, format.height, 1};
     const auto starts = std::make_unique_for_overwrite<std::uint8_t[]>(mask.size());
-    std::vector<float> squares(mask.size());
+    const auto of_pixels = std::make_unique_for_overwrite<float[]>(mask.size());
+    const std::span<float> squares(of_pixels.get(), mask.size());
     if (format.channels == 3) {
         set_squares<3>(r, noise, threshold / 2, squares);
     } else {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,11 +23,10 @@ std::vector<Size> window_widths(const FrameFormat& format, Index radius) {
     return widths;
 }
 
-/// Calls finish(y, sums) for each row y of a frame. `sums` has for each entry add(…) of the window of (2·radius + 1)² pixels about
-/// it, as far as it lies in the frame: the sum, or the largest of entries that are not negative. set_row(y, entries) writes the
-/// entries of a row. Rows are shared out to OpenMP's threads.
-template <class Sum, Index radius, class SetRow, class Finish, class Add = std::plus<Sum>>
-void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish, Add add = {}) {
+/// For each row y of a frame finish(y, sums): of each entry the sum over the window of (2·radius + 1)² pixels about it, as far as it lies
+/// in the frame. set_row(y, entries) writes the entries of a row. Rows are shared out to OpenMP's threads.
+template <class Sum, Index radius, class SetRow, class Finish>
+void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish) {
     constexpr Index window = 2 * radius + 1;
     const Index row = format.width * format.channels, step = format.channels;
 #pragma omp parallel
@@ -42,7 +40,7 @@ void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish, A
             Sum* const __restrict to = along.data() + y % window * row;
             for (Index i = 0; i < row; ++i) {
                 Sum sum = 0;
-                for (Index k = 0; k < window; ++k) sum = static_cast<Sum>(add(sum, from[i + k * step]));
+                for (Index k = 0; k < window; ++k) sum = static_cast<Sum>(sum + from[i + k * step]);
                 to[i] = sum;
             }
         };
@@ -59,7 +57,7 @@ void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish, A
             Sum* const __restrict to = sums.data();
             for (Index i = 0; i < row; ++i) {
                 Sum sum = 0;
-                for (Index k = 0; k < window; ++k) sum = static_cast<Sum>(add(sum, from[k][i]));
+                for (Index k = 0; k < window; ++k) sum = static_cast<Sum>(sum + from[k][i]);
                 to[i] = sum;
             }
             finish(y, std::span<const Sum>(sums));
