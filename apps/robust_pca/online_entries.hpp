@@ -30,7 +30,7 @@ struct RowRecord {
     std::int32_t votes;         // early columns near l less those that are not
 };
 
-/// What an entry of a column is: background, sparse, or a new background in the place of the one before.
+/// Kinds of an entry of a column: background, sparse, or a new background in the place of the one before.
 enum class Entry { Low, Sparse, Replaced };
 
 /// Of one column.
