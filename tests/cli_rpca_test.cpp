@@ -11,6 +11,10 @@
 #include "checks.hpp"
 #include "cli_run.hpp"
 #include "gallery.hpp"
+#ifdef QUOIN_HAVE_VIDEO
+#include "video/frame_reader.hpp"
+#include "video/video_writer.hpp"
+#endif
 
 namespace quoin::test {
 namespace {
@@ -266,6 +270,49 @@ TEST_F(Rpca, SeparatesAStreamAsItComes) {
     EXPECT_FALSE(fs::exists("h"));
 }
 
+/// Times of the frames, in seconds, and the shape of the pixels.
+std::pair<std::vector<double>, double> times_of(const std::string& film) {
+    video::FrameReader reader(film);
+    const auto ratio = [](video::Ratio of) { return static_cast<double>(of.num) / of.den; };
+    std::vector<double> times;
+    for (std::vector<std::uint8_t> frame(static_cast<std::size_t>(reader.format().bytes())); reader.next(frame);) {
+        times.push_back(static_cast<double>(reader.time().begin) * ratio(reader.time_unit()));
+    }
+    return {times, ratio(reader.pixel_aspect())};
+}
+
+TEST_F(Rpca, FilmsHaveTheTimesAndThePixelShapeOfTheInput) {
+    const video::FrameFormat format{64, 48, 1};
+    video::VideoWriter part("part.mp4", format, 25);
+    video::FilmShape shape{{1, 25}, {}, {16, 11}};
+    std::vector<double> times;
+    for (const Index begin : {0, 1, 2, 50, 51, 52, 110, 300}) {
+        part.write(std::vector<std::uint8_t>(static_cast<std::size_t>(format.bytes()),
+                                             static_cast<std::uint8_t>(100 + begin % 7)));
+        shape.times.push_back({begin, 1});
+        times.push_back(static_cast<double>(begin) / 25);
+    }
+    part.finish();
+    video::join_videos({"part.mp4"}, "film.mp4", 25, shape);
+    const auto expect_times = [&](const std::string& film, std::size_t first) {
+        const auto [found, aspect] = times_of(film);
+        ASSERT_EQ(found.size(), times.size() - first) << film;
+        for (std::size_t k = 0; k < found.size(); ++k) {
+            EXPECT_NEAR(found[k], times[first + k] - times[first], 1e-9) << film << " " << k;
+        }
+        EXPECT_NEAR(aspect, 16. / 11, 1e-9) << film;
+    };
+    for (const std::string options : {"--window 3", "--online"}) {
+        ASSERT_EQ(quoin_run("rpca film.mp4 --out d --iterations 3 " + options).exit_code, 0);
+        for (const char* name : {"background", "foreground", "mask", "comparison"}) {
+            expect_times(fmt::format("d/{}.mp4", name), 0);
+        }
+        fs::remove_all("d");
+    }
+    ASSERT_EQ(quoin_run("rpca film.mp4 --out - --start 2").exit_code, 0);
+    expect_times("../out", 2);
+}
+
 /// Every option of --online reaches it.
 TEST_F(Rpca, OnlineTakesItsOptions) {
     const std::string scene = "rpca --synthetic --online --scale 48x36 --frames 45 --scene-with standing --out d ";
@@ -289,6 +336,39 @@ TEST_F(Rpca, AnInterruptEndsAStream) {
     const double frames = json_number(contents("d/report.json"), "frames");
     EXPECT_GT(frames, 0);
     EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+}
+
+/// The first signal ends a pipe that is open and brings nothing, and what has come is there.
+TEST_F(Rpca, AnInterruptEndsAStreamThatStalls) {
+    ASSERT_EQ(quoin_run("rpca --synthetic --frames 260 --scale 48x36 --out - --online").exit_code, 0);
+    fs::copy_file("../out", "film.nut");
+    ASSERT_EQ(mkfifo("pipe", 0600), 0);
+    for (const bool with_frames : {true, false}) {
+        const int writer = open("pipe", O_RDWR);  // does not wait for the reader, as one for writing would
+        ASSERT_GE(writer, 0);
+        Process process({"rpca", "-", "--out", "d"}, -1, "pipe");
+        process.wait_until_caught(SIGTERM);
+        if (with_frames) {
+            const std::string film = contents("film.nut");
+            ASSERT_EQ(write(writer, film.data(), film.size()), static_cast<ssize_t>(film.size()));
+            while (!fs::exists("d/quoin-journal/mask-00001.mp4")) {  // of 250 frames
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            }
+        }
+        const auto sent = std::chrono::steady_clock::now();
+        process.send(SIGTERM);
+        const Outcome outcome = process.wait();
+        EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(20));
+        EXPECT_EQ(outcome.exit_code, 143) << outcome.err;
+        EXPECT_EQ(fs::exists("d"), with_frames);
+        if (with_frames) {
+            const double frames = json_number(contents("d/report.json"), "frames");
+            EXPECT_GE(frames, 250);
+            EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
+            fs::remove_all("d");
+        }
+        close(writer);
+    }
 }
 
 TEST_F(RpcaOnGpu, SeparatesTheSyntheticSceneInWindows) {

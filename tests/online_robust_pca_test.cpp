@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "checks.hpp"
@@ -150,6 +151,37 @@ TYPED_TEST(OnlineRobustPcaTest, WhatStaysIsForgottenAtTheRateAsked) {
     EXPECT_NEAR(static_cast<double>(foreground_for(0.04)), 25, 2);
     EXPECT_EQ(foreground_for(0), 80) << "never";
     EXPECT_EQ(foreground_for(0.01), 80);
+}
+
+/// An object of `width` rows that covers `step` others with each column. A row is under it in ⌈width/step⌉ or one fewer columns,
+/// in turn, so that of 32 columns with width/step = 16 every other row has its median on the object.
+TYPED_TEST(OnlineRobustPcaTest, WhatIsThereAtFirstAndLeavesIsNoBackground) {
+    using T = TypeParam;
+    const Index rows = 400, columns = 60;
+    for (const auto& [width, step] : {std::pair<Index, Index>{31, 2}, {32, 2}, {33, 2}, {23, 1}}) {
+        SCOPED_TRACE(testing::Message() << width << " rows, " << step << " a column");
+        OnlineRobustPca<T> pca(rows);
+        const Index last_covered = (width + step - 1) / step;
+        std::mt19937 random(11);
+        std::normal_distribution<double> normal;
+        for (Index t = 0; t < columns; ++t) {
+            std::vector<T> background(rows), m(rows);
+            for (Index i = 0; i < rows; ++i) {
+                const auto at = static_cast<std::size_t>(i);
+                background[at] = static_cast<T>(0.4 + 0.1 * std::sin(0.05 * static_cast<double>(i)));
+                const Index from = i - 50 - step * t;
+                m[at] = 0 <= from && from < width ? T(0.9) : background[at] + static_cast<T>(0.005 * normal(random));
+            }
+            this->next(pca, m);
+            // a row that the object covers in k of the first 2k columns shows more of the background in the one after them
+            if (t < std::max<Index>(32, 2 * last_covered) + 1) continue;
+            for (Index i = 0; i < rows; ++i) {
+                const auto at = static_cast<std::size_t>(i);
+                ASSERT_NEAR(this->l[at], background[at], 0.04) << "row " << i << ", column " << t;
+                ASSERT_EQ(this->s[at] != 0, m[at] == T(0.9)) << "row " << i << ", column " << t;
+            }
+        }
+    }
 }
 
 TYPED_TEST(OnlineRobustPcaTest, AnotherSceneIsTakenAtOnce) {

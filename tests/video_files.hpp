@@ -2,6 +2,7 @@
 
 // What the tests of frames share: pictures, and videos made of them.
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -52,6 +53,14 @@ inline Frames read_all(const std::string& path, FrameSelection selection = {}) {
     return read_all(reader);
 }
 
+inline std::vector<std::int64_t> read_times(FrameReader& reader) {
+    std::vector<std::int64_t> times;
+    for (Pixels frame(static_cast<std::size_t>(reader.format().bytes())); reader.next(frame);) {
+        times.push_back(reader.time().begin);
+    }
+    return times;
+}
+
 inline double psnr(const Pixels& a, const Pixels& b) {
     double squares = 0;
     for (std::size_t p = 0; p < a.size(); ++p) squares += std::pow(double{1} * a[p] - b[p], 2);
@@ -60,6 +69,14 @@ inline double psnr(const Pixels& a, const Pixels& b) {
 
 class VideoTest : public IoTest {
 protected:
+    /// Writes a film of `shape`, of two parts if it has more than 5 frames.
+    std::string write_film(const std::string& name, const FrameFormat& format, const FilmShape& shape) const {
+        const std::size_t frames = shape.times.size(), first = std::min<std::size_t>(frames, 5);
+        std::vector<std::string> parts{write_video("first.mp4", format, static_cast<int>(first))};
+        if (frames > first) parts.push_back(write_video("second.mp4", format, static_cast<int>(frames - first)));
+        join_videos(parts, path(name), 25, shape);
+        return path(name);
+    }
     std::string write_video(const std::string& name, const FrameFormat& format, int frames, double rate = 25,
                             Pixels (*picture)(const FrameFormat&, unsigned) = waves) const {
         VideoWriter writer(path(name), format, rate);

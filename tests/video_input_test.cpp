@@ -10,6 +10,7 @@ extern "C" {
 #include <map>
 
 #include "video/av.hpp"
+#include "video/exif.hpp"
 #include "video/image_list.hpp"
 #include "video/stream_name.hpp"
 #include "video_files.hpp"
@@ -30,7 +31,7 @@ Pixels drifting_noise(const FrameFormat& format, unsigned k) {
 void compose_video(const std::string& path, const char* codec_name, AVPixelFormat pixel_format, int width, int height,
                    int frames, const std::function<void(AVFrame&, int)>& draw,
                    AVColorRange range = AVCOL_RANGE_UNSPECIFIED, AVColorSpace space = AVCOL_SPC_UNSPECIFIED,
-                   int step = 1) {
+                   int step = 1, const std::function<void(AVStream&)>& prepare = nullptr) {
     av::silence();
     const auto ok = [&](int status) { ASSERT_GE(status, 0) << path << ": " << av::reason(status); };
     const AVCodec* codec = avcodec_find_encoder_by_name(codec_name);
@@ -55,6 +56,7 @@ void compose_video(const std::string& path, const char* codec_name, AVPixelForma
     stream->time_base = encoder->time_base;
     stream->avg_frame_rate = encoder->framerate;
     ok(avcodec_parameters_from_context(stream->codecpar, encoder.get()));
+    if (prepare) prepare(*stream);
     ok(avio_open(&muxer->pb, path.c_str(), AVIO_FLAG_WRITE));
     AVDictionary* options = nullptr;
     av_dict_set(&options, "movflags", "+faststart", 0);  // of .mov; a cut one has its index then
@@ -145,6 +147,134 @@ TEST_F(VideoInputTest, LosslessGreyVideoComesBackBitForBit) {
     const Frames frames = read_all(path("grey.mkv"));
     ASSERT_EQ(frames.size(), 9u);
     for (unsigned k = 0; k < 9; ++k) EXPECT_EQ(frames[k], noise(format, k)) << k;
+}
+
+/// The picture that a viewer shows: its top row is the stored row or column that `top` names, its left column what `left` names.
+Pixels turned(const FrameFormat& stored, const Pixels& pixels, char top, char left) {
+    const bool rows = top == 't' || top == 'b';  // the top is a row
+    const Index width = rows ? stored.width : stored.height, height = rows ? stored.height : stored.width;
+    Pixels result;
+    for (Index y = 0; y < height; ++y) {
+        for (Index x = 0; x < width; ++x) {
+            const Index down = top == 't' || top == 'l' ? y : height - 1 - y,
+                        right = left == 't' || left == 'l' ? x : width - 1 - x;
+            result.push_back(
+                pixels[static_cast<std::size_t>(rows ? down * stored.width + right : right * stored.width + down)]);
+        }
+    }
+    return result;
+}
+
+/// What the values 1 to 8 of EXIF's orientation say is visually at the top and at the left: the stored top, bottom, left or right.
+constexpr const char* exif_sides[] = {"tl", "tr", "br", "bl", "lt", "lb", "rb", "rt"};
+
+std::string exif_data(int orientation, bool little_endian) {
+    const auto value = static_cast<char>(orientation);
+    const std::string little("II*\0\x08\0\0\0\x02\0\x00\x01\x04\0\x01\0\0\0\x28\0\0\0\x12\x01\x03\0\x01\0\0\0", 30),
+        big("MM\0*\0\0\0\x08\0\x02\x01\x00\0\x04\0\0\0\x01\0\0\0\x28\x01\x12\0\x03\0\0\0\x01", 30);
+    return little_endian ? little + std::string{value, 0, 0, 0, 0, 0, 0, 0}
+                         : big + std::string{0, value, 0, 0, 0, 0, 0, 0};
+}
+
+TEST_F(VideoInputTest, ImagesAreTurnedUprightByExif) {
+    constexpr FrameFormat format{31, 17, 1};
+    const auto bytes_of = [](std::size_t n, int bytes) {
+        std::string text;
+        for (int k = bytes - 1; k >= 0; --k) text += static_cast<char>(n >> (8 * k) & 255);
+        return text;
+    };
+    write_png(path("plain.png"), format, noise(format, 1));
+    compose_video(path("plain.jpg"), "mjpeg", AV_PIX_FMT_YUV420P, 32, 16, 1, draw_waves, AVCOL_RANGE_JPEG);
+    const Pixels of_jpeg = read_all(path("plain.jpg")).at(0);
+    for (int orientation = 1; orientation <= 8; ++orientation) {
+        SCOPED_TRACE(orientation);
+        const char *sides = exif_sides[orientation - 1], top = sides[0], left = sides[1];
+        const std::string exif = exif_data(orientation, orientation % 2 == 0);
+        std::string png = file_bytes("plain.png"), jpeg = file_bytes("plain.jpg");
+        png.insert(33, bytes_of(exif.size(), 4) + "eXIf" + exif + "crc.");  // after the header
+        const Pixels expected = turned(format, noise(format, 1), top, left);
+        FrameReader reader(write_file("a.png", png));
+        EXPECT_EQ(reader.format(), orientation > 4 ? (FrameFormat{17, 31, 1}) : format);
+        EXPECT_EQ(read_all(reader), Frames{expected});
+        jpeg.insert(2, "\xff\xe1" + bytes_of(8 + exif.size(), 2) + std::string("Exif\0\0", 6) + exif);
+        EXPECT_EQ(read_all(write_file("a.jpg", jpeg)), Frames{turned({32, 16, 1}, of_jpeg, top, left)});
+        for (const std::string& whole : {png, jpeg}) {
+            for (std::size_t n = 0; n < 100; ++n) {
+                const int found = exif_orientation(whole.substr(0, n));
+                EXPECT_TRUE(found == 1 || found == orientation) << "of " << n << " bytes: " << found;
+            }
+            EXPECT_EQ(exif_orientation(whole), orientation);
+        }
+    }
+}
+
+TEST_F(VideoInputTest, VideosAreTurnedUprightByTheirDisplayMatrix) {
+    constexpr FrameFormat format{33, 17, 1};
+    // the stored x axis goes along (a, b) and the y axis along (c, d), y downwards: a phone held upright has (0, 1), (−1, 0)
+    const std::pair<std::array<int, 4>, const char*> cases[] = {{{1, 0, 0, 1}, "tl"},   {{0, 1, -1, 0}, "lb"},
+                                                                {{-1, 0, 0, -1}, "br"}, {{0, -1, 1, 0}, "rt"},
+                                                                {{-1, 0, 0, 1}, "tr"},  {{0, 1, 1, 0}, "lt"}};
+    for (const auto& [abcd, sides] : cases) {
+        SCOPED_TRACE(sides);
+        const auto add_matrix = [&, abcd = abcd](AVStream& stream) {
+            const std::array<std::int32_t, 9> matrix{
+                abcd[0] * 65536, abcd[1] * 65536, 0, abcd[2] * 65536, abcd[3] * 65536, 0, 0, 0, 1 << 30};
+#if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)
+            std::uint8_t* const to =
+                av_packet_side_data_new(&stream.codecpar->coded_side_data, &stream.codecpar->nb_coded_side_data,
+                                        AV_PKT_DATA_DISPLAYMATRIX, sizeof matrix, 0)
+                    ->data;
+#else
+            std::uint8_t* const to = av_stream_new_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, sizeof matrix);
+#endif
+            std::memcpy(to, matrix.data(), sizeof matrix);
+            stream.sample_aspect_ratio = stream.codecpar->sample_aspect_ratio = {4, 3};
+        };
+        compose_video(
+            path("a.mov"), "png", AV_PIX_FMT_GRAY8, 33, 17, 2,
+            [&](AVFrame& picture, int k) {
+                av::copy_to_picture(format, noise(format, static_cast<unsigned>(k)), picture);
+            },
+            AVCOL_RANGE_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, 1, add_matrix);
+        FrameReader reader(path("a.mov"));
+        const bool transposed = sides[0] == 'l' || sides[0] == 'r';
+        EXPECT_EQ(reader.format(), transposed ? (FrameFormat{17, 33, 1}) : format);
+        EXPECT_EQ(reader.pixel_aspect(), transposed ? (Ratio{3, 4}) : (Ratio{4, 3}));
+        EXPECT_EQ(read_all(reader), (Frames{turned(format, noise(format, 0), sides[0], sides[1]),
+                                            turned(format, noise(format, 1), sides[0], sides[1])}));
+        // half as wide and as high: the pixels keep their shape; half as wide alone: they are twice as wide
+        if (!transposed) {
+            EXPECT_EQ(FrameReader(path("a.mov"), {.width = 16}).pixel_aspect(), (Ratio{4, 3}));
+            EXPECT_EQ(FrameReader(path("a.mov"), {.width = 11, .height = 17}).pixel_aspect(), (Ratio{4, 1}));
+        }
+    }
+}
+
+TEST_F(VideoInputTest, TimesAreThoseOfTheStream) {
+    const std::vector<Index> stamps{3, 4, 5, 15, 16, 61, 62};
+    const auto draw = [&](AVFrame& picture, int k) {
+        draw_waves(picture, k);
+        picture.pts = stamps[static_cast<std::size_t>(k)];
+    };
+    for (const char* name : {"a.mkv", "a.mov"}) {
+        compose_video(path(name), "mpeg4", AV_PIX_FMT_YUV420P, 64, 48, 7, draw);
+        for (const Index start : {0, 2}) {
+            FrameReader reader(path(name), {.start = start});
+            const Ratio unit = reader.time_unit();
+            const std::vector<std::int64_t> times = read_times(reader);
+            ASSERT_EQ(times.size(), stamps.size() - static_cast<std::size_t>(start));
+            for (std::size_t k = 0; k < times.size(); ++k) {
+                const auto first = static_cast<std::size_t>(start);
+                EXPECT_EQ(25 * times[k] * unit.num, (stamps[first + k] - stamps[first]) * unit.den) << name << " " << k;
+            }
+        }
+    }
+    write_png(path("0.png"), {4, 4, 1}, Pixels(16));
+    write_png(path("1.png"), {4, 4, 1}, Pixels(16));
+    FrameReader images(path("%d.png"));
+    EXPECT_EQ(read_times(images), (std::vector<std::int64_t>{0, 1}));
+    EXPECT_EQ(images.time_unit(), (Ratio{1, 25}));
+    EXPECT_EQ(images.pixel_aspect(), Ratio());
 }
 
 TEST_F(VideoInputTest, GreyIsLumaOfFullRange) {

@@ -93,6 +93,33 @@ TEST_F(VideoOutputTest, OddSizesAreMadeEvenByRepetitionAndNotByScaling) {
     }
 }
 
+TEST_F(VideoOutputTest, JoinedFilmHasItsTimesAndPixelShape) {
+    // 12 frames, the encoder's order of which is another one, in units of 1/30 s
+    FilmShape shape{{1, 30}, {}, {16, 11}};
+    std::vector<std::int64_t> begins;
+    for (const Index begin : {0, 1, 2, 3, 30, 31, 90, 91, 92, 93, 200, 201}) {
+        shape.times.push_back({begin, 1});
+        begins.push_back(begin);
+    }
+    FrameReader reader(write_film("a.mp4", {64, 48, 1}, shape));
+    EXPECT_EQ(reader.pixel_aspect(), (Ratio{16, 11}));
+    EXPECT_EQ(reader.frames_expected(), 12);
+    const Ratio unit = reader.time_unit();
+    ASSERT_EQ(unit.num, 1);
+    ASSERT_EQ(unit.den % 30, 0);
+    for (std::int64_t& begin : begins) begin *= unit.den / 30;
+    EXPECT_EQ(read_times(reader), begins);
+    const Frames frames = read_all(path("a.mp4"));
+    for (unsigned k = 0; k < 12; ++k) EXPECT_GT(psnr(frames[k], waves({64, 48, 1}, k < 5 ? k : k - 5)), 25) << k;
+
+    const std::vector<std::string> parts{write_video("part.mp4", {64, 48, 1}, 3)};
+    for (const std::size_t times : {0u, 2u, 4u}) {
+        shape.times.resize(times);
+        EXPECT_THROW(join_videos(parts, path("b.mp4"), 25, shape), InvalidArgument) << times;
+    }
+    EXPECT_FALSE(fs::exists(path("b.mp4")));
+}
+
 TEST_F(VideoOutputTest, UnfinishedVideoLeavesNothing) {
     write_file("a.mp4", "before");
     {

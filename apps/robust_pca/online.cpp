@@ -44,7 +44,8 @@ EntryRules rules_of(const OnlineRobustPcaOptions& options, Index t) {
             .size_down = down(0.5),
             .change_up = up(0.9),
             .change_down = down(0.9),
-            .patience = options.forget > 0 ? static_cast<std::int32_t>(std::min(1 / options.forget, 1e9)) : 0};
+            .patience = options.forget > 0 ? static_cast<std::int32_t>(std::min(1 / options.forget, 1e9)) : 0,
+            .undecided = static_cast<std::int32_t>(options.start / 2)};
 }
 
 template <class T>
@@ -107,7 +108,7 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
         first_ = Matrix<T, D>(ctx, rows_, options_.start);
         last_ = Matrix<T, D>(ctx, rows_, 1);
         for (Matrix<float, D>* tracked : {&size_, &change_, &noise_}) *tracked = Matrix<float, D>(ctx, rows_, 1);
-        age_ = Matrix<std::int32_t, D>(ctx, rows_, 1);
+        for (Matrix<std::int32_t, D>* tracked : {&age_, &votes_}) *tracked = Matrix<std::int32_t, D>(ctx, rows_, 1);
         U_ = Matrix<T, D>(ctx, rows_, options_.max_rank + 1);
     }
     const Index t = columns_ + 1;
@@ -141,7 +142,7 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
     for (int step = 1; step <= projection_steps; ++step) {
         refine_projection<T>(ctx, U, m, noise_.view(), rules, step == projection_steps, e, c);
     }
-    separate_column<T>(ctx, U, c, m, rules, found.view(), rows, l, s, e, numbers);
+    separate_column<T>(ctx, U_.view().col_block({0, r}), c, m, rules, found.view(), rows, l, s, e, numbers);
     // where that much of a column differs, the scene or its light has changed
     take_whole_difference<T>(ctx, another_scene * static_cast<double>(rows_), last_.view(), numbers, e);
     remove_projection<T>(ctx, U, e, c, numbers);
@@ -151,7 +152,7 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
     if (t > 1)
         update(ctx, std::span(known).subspan(FirstOfC), std::sqrt(known[LeftSquares]), std::sqrt(known[NoiseSquares]));
     if (t >= options_.start) first_ = {};
-    if (t % renewal == 0) orthonormalize(ctx);
+    if (t % renewal == 0 || known[ReplacedCount] > 0) orthonormalize(ctx);
 }
 
 /// Of the columns so far their median, and what is left: if that has a direction of its own, their L instead.
@@ -167,9 +168,8 @@ double OnlineRobustPca<T, D>::begin_with_median(Context<D>& ctx, Index t) {
     const Index step = std::max<Index>(1, rows_ / most_rows);
     Matrix<T, D> R(ctx, (rows_ + step - 1) / step, t);
     const MatrixView<T, D> u = U_.view().col_block({0, 1});
-    const double norm = std::sqrt(start_from_median<T>(ctx, first_.view().col_block({0, t}),
-                                                       static_cast<float>(options_.threshold / least_noise), step, u,
-                                                       records(), R.view()));
+    const double norm = std::sqrt(start_from_median<T>(ctx, first_.view().col_block({0, t}), rules_of(options_, t),
+                                                       step, u, records(), R.view()));
     sigma_.clear();
     if (norm > 0) sigma_.push_back(norm * std::sqrt(static_cast<double>(t)));
     scaled_copy<T>(ctx, norm > 0 ? 1 / norm : 0, u, {}, u);
@@ -201,7 +201,8 @@ void OnlineRobustPca<T, D>::begin_with_pursuit(Context<D>& ctx, Index t) {
         copy<T>(ctx, svd_of.Vt.view().row_block({k, k + 1}), Vt.view().row_block(to));
         sigma_.push_back(static_cast<double>(value));
     }
-    start_from_factors<T>(ctx, M, scaled_basis(ctx).view(), Vt.view().row_block({0, rank()}), records());
+    start_from_factors<T>(ctx, M, scaled_basis(ctx).view(), Vt.view().row_block({0, rank()}), rules_of(options_, t),
+                          records());
 }
 
 /// [U p] [diag(βσ) c; 0 ρ] = [U diag(βσ)  U c + ρ p], where ρ p, the column behind U, is what is left of e, and ρ = `left`. `noise`:
@@ -254,7 +255,7 @@ Matrix<T, D> OnlineRobustPca<T, D>::scaled_basis(Context<D>& ctx) {
 
 template <class T, class D>
 RowRecords<T, D> OnlineRobustPca<T, D>::records() {
-    return {last_.view(), size_.view(), change_.view(), noise_.view(), age_.view()};
+    return {last_.view(), size_.view(), change_.view(), noise_.view(), age_.view(), votes_.view()};
 }
 
 #define QUOIN_INSTANTIATE(T, D) template class OnlineRobustPca<T, D>;

@@ -27,14 +27,19 @@ struct RowRecord {
     T last;                     // m − l of the last column
     float size, change, noise;  // median of |r|, 90% quantile of |r − r'|, and what follows from them
     std::int32_t age;           // columns for which the entry has kept its difference from l
+    std::int32_t votes;         // early columns near l less those that are not
 };
+
+/// Kinds of an entry of a column: background, sparse, or a new background in the place of the one before.
+enum class Entry { Low, Sparse, Replaced };
 
 /// Of one column.
 struct EntryRules {
     double threshold;                                  // the least τ
     float least_noise;                                 // of the quantiles, too
     float size_up, size_down, change_up, change_down;  // factors by which the quantiles follow
-    std::int32_t patience;  // columns after which a difference that stays belongs to the background; 0: never
+    std::int32_t patience;   // columns after which a difference that stays belongs to the background; 0: never
+    std::int32_t undecided;  // most votes with which a background may still be replaced
 
     constexpr double tau(float noise) const { return std::max(threshold, outlier * static_cast<double>(noise)); }
     /// r clipped to ±τ, or 0 where it is beyond.
@@ -43,23 +48,60 @@ struct EntryRules {
         const T t = static_cast<T>(tau(noise));
         return !leaves_out ? std::clamp(r, -t, t) : std::abs(r) > t ? T(0) : r;
     }
+    /// The columns before the last of n that are near l, less those that are not. `r(j)` is the residual of column j.
+    template <class T, class Residual>
+    constexpr std::int32_t votes(Index n, float noise, Residual r) const {
+        const T most = static_cast<T>(tau(noise));
+        std::int32_t votes = 0;
+        for (Index j = 0; j + 1 < n; ++j) votes += std::abs(r(j)) > most ? -1 : 1;
+        return votes;
+    }
     /// s = r where |r| > τ, 0 elsewhere; e = r − s, and r where the difference has stood long enough. The noise follows r.
-    /// Whether s is r.
+    /// Every column votes for the background if it is near and against it if not. One with fewer than half of the votes showed
+    /// what moves: the next difference that stands replaces it, and is no difference (Boyer and Moore's majority vote).
     template <class T>
-    constexpr bool separate(T r, RowRecord<T>& row, T& s, T& e) const {
+    constexpr Entry separate(T r, RowRecord<T>& row, T& s, T& e, bool may_replace) const {
         const auto size = static_cast<float>(std::abs(r)), change = static_cast<float>(std::abs(r - row.last));
         const auto most = static_cast<float>(tau(row.noise));
         const bool sparse = size > most;
-        s = sparse ? r : T(0);
         row.age = sparse && change <= most ? row.age + 1 : 0;
+        if (row.votes <= undecided) {
+            row.votes += sparse ? -1 : 1;
+            if (row.votes < 0 && row.age > 0 && may_replace) {
+                s = e = row.last = T(0);
+                row.age = 0;
+                row.votes = 1;
+                return Entry::Replaced;
+            }
+        }
+        s = sparse ? r : T(0);
         e = sparse && (patience == 0 || row.age < patience) ? T(0) : r;
         row.last = r;
         // what differs and stays as it is is no noise
         if (row.age == 0) row.size = std::max(least_noise, row.size * (size > row.size ? size_up : size_down));
         row.change = std::max(least_noise, row.change * (change > row.change ? change_up : change_down));
         row.noise = noise_of(row.size, row.change);
-        return sparse;
+        return sparse ? Entry::Sparse : Entry::Low;
     }
+};
+
+/// The least change of a row u of U by which uᵀc grows by r: r cᵀ/‖c‖². It is as if all columns so far had had the new entry.
+template <class T>
+class RowChange {
+public:
+    template <class D>
+    explicit constexpr RowChange(MatrixView<const double, D> c) : c_(c.data) {
+        for (Index k = 0; k < c.rows; ++k) squares_ += c_[k] * c_[k];
+    }
+    constexpr bool possible() const { return squares_ > 0; }
+    template <class D>
+    constexpr void apply(MatrixView<T, D> U, Index i, T r) const {
+        for (Index k = 0; k < U.cols; ++k) U.data[i + k * U.ld] += r * static_cast<T>(c_[k] / squares_);
+    }
+
+private:
+    const double* c_;
+    double squares_ = 0;
 };
 
 /// Calls exchange(low, high) for the pairs of Batcher's odd-even merge sort of n numbers, in order.
@@ -77,7 +119,9 @@ constexpr void sorting_network(Index n, Exchange exchange) {
     }
 }
 /// Where the quantile q of so many sorted numbers is.
-inline Index quantile_at(double q, Index count) { return std::lround(q * static_cast<double>(count - 1)); }
+inline Index quantile_at(double q, Index count) {
+    return static_cast<Index>(std::ceil(q * static_cast<double>(count - 1) - 0.5));
+}
 
 /// A byte's value in [0, 1], and the byte of a value's size.
 template <class T>

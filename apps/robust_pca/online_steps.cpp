@@ -73,13 +73,13 @@ double start_from_column(Context<D>&, View<const T, D> m, float guess, View<T, D
     const double norm = std::sqrt(squares);
     for (Index i = 0; i < m.rows; ++i) {
         u.data[i] = norm > 0 ? static_cast<T>(static_cast<double>(m.data[i]) / norm) : T(0);
-        rows.set(i, {0, guess, guess, 0, 0});
+        rows.set(i, {0, guess, guess, 0, 0, 0});
     }
     return norm;
 }
 
 template <class T, class D>
-double start_from_median(Context<D>& ctx, View<const T, D> M, float least_noise, Index step, View<T, D> median,
+double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, Index step, View<T, D> median,
                          RowRecords<T, D> rows, View<T, D> R) {
     constexpr Index height = 128;
     const Index n = M.cols;
@@ -107,9 +107,10 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, float least_noise,
                 const Index row = first + i;
                 const float noise = noise_of(rows.size.data[row], rows.change.data[row]);
                 rows.noise.data[row] = noise;
+                rows.votes.data[row] = rules.votes<T>(n, noise, [&](Index j) { return r[j * height + i]; });
                 squares += static_cast<double>(of_row[i]) * static_cast<double>(of_row[i]);
                 if (row % step != 0) continue;
-                const T scale = static_cast<T>(1 / std::max(noise, least_noise)), most = static_cast<T>(outlier);
+                const T scale = static_cast<T>(1 / std::max(noise, rules.least_noise)), most = static_cast<T>(outlier);
                 for (Index j = 0; j < n; ++j) R(row / step, j) = std::clamp(scale * r[j * height + i], -most, most);
             }
         }
@@ -121,7 +122,7 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, float least_noise,
 }
 
 template <class T, class D>
-void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A, View<const T, D> Vt,
+void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A, View<const T, D> Vt, EntryRules rules,
                         RowRecords<T, D> rows) {
     const Index n = M.cols, r = A.cols;
     over_chunks<int>(ctx, chunks_of(M.rows), 2.0 * M.rows * n * (r + 10), [&](Range chunk) {
@@ -147,6 +148,8 @@ void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A,
             rows.change.data[i] = quantile(0.9);
             rows.noise.data[i] = noise_of(rows.size.data[i], rows.change.data[i]);
             rows.last.data[i] = residual[static_cast<std::size_t>(n - 1)];
+            rows.votes.data[i] =
+                rules.votes<T>(n, rows.noise.data[i], [&](Index j) { return residual[static_cast<std::size_t>(j)]; });
         }
         return 0;
     });
@@ -190,29 +193,42 @@ void refine_projection(Context<D>& ctx, View<const T, D> U, View<const T, D> m, 
 }
 
 template <class T, class D>
-void separate_column(Context<D>& ctx, View<const T, D> U, View<const double, D> c, View<const T, D> m, EntryRules rules,
+void separate_column(Context<D>& ctx, View<T, D> U, View<const double, D> c, View<const T, D> m, EntryRules rules,
                      View<const Scan, D> found, RowRecords<T, D> rows, View<T, D> l, View<T, D> s, View<T, D> e,
                      View<double, D> numbers) {
     struct Sums {
-        double sparse = 0, noise = 0;
+        double sparse = 0, noise = 0, replaced = 0;
     };
     numbers.data[BadRow] = static_cast<double>(found.data->bad_row);
     if (found.data->bad_row >= 0) return;
+    const RowChange<T> change(c);
     const auto parts = over_chunks<Sums>(ctx, chunks_of(U.rows), (2.0 * U.cols + 30) * U.rows, [&](Range chunk) {
         Sums part;
         combine_chunk<T>(U, c, chunk, l.data + chunk.begin);
         for (Index i = chunk.begin; i < chunk.end; ++i) {
             RowRecord<T> row = rows.get(i);
-            part.sparse += rules.separate(m.data[i] - l.data[i], row, s.data[i], e.data[i]);
+            const T r = m.data[i] - l.data[i];
+            const Entry entry = rules.separate(r, row, s.data[i], e.data[i], change.possible());
+            part.sparse += entry == Entry::Sparse;
+            if (entry == Entry::Replaced) {
+                change.apply(U, i, r);
+                l.data[i] = m.data[i];
+                ++part.replaced;
+            }
             part.noise += static_cast<double>(row.noise) * static_cast<double>(row.noise);
             rows.set(i, row);
         }
         return part;
     });
     Sums sums;
-    for (const Sums& part : parts) sums.sparse += part.sparse, sums.noise += part.noise;
+    for (const Sums& part : parts) {
+        sums.sparse += part.sparse;
+        sums.noise += part.noise;
+        sums.replaced += part.replaced;
+    }
     numbers.data[SparseCount] = sums.sparse;
     numbers.data[NoiseSquares] = sums.noise;
+    numbers.data[ReplacedCount] = sums.replaced;
 }
 
 template <class T, class D>

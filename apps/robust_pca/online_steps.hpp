@@ -17,10 +17,10 @@ template <class T, class D>
 struct RowRecords {
     MatrixView<T, D> last;
     MatrixView<float, D> size, change, noise;
-    MatrixView<std::int32_t, D> age;
+    MatrixView<std::int32_t, D> age, votes;
 
     constexpr RowRecord<T> get(Index i) const {
-        return {last.data[i], size.data[i], change.data[i], noise.data[i], age.data[i]};
+        return {last.data[i], size.data[i], change.data[i], noise.data[i], age.data[i], votes.data[i]};
     }
     constexpr void set(Index i, const RowRecord<T>& row) const {
         last.data[i] = row.last;
@@ -28,11 +28,13 @@ struct RowRecords {
         change.data[i] = row.change;
         noise.data[i] = row.noise;
         age.data[i] = row.age;
+        votes.data[i] = row.votes;
     }
 };
 
-/// The numbers of a column: the first row that is not finite, or −1; entries of s; Σ noise²; ‖e‖² less its projection; c.
-enum ColumnNumber : Index { BadRow, SparseCount, NoiseSquares, LeftSquares, FirstOfC };
+/// The numbers of a column: the first row that is not finite, or −1; entries of s; Σ noise²; rows of U that were replaced; ‖e‖² less
+/// its projection; c.
+enum ColumnNumber : Index { BadRow, SparseCount, NoiseSquares, ReplacedCount, LeftSquares, FirstOfC };
 /// On the host. Waits.
 template <class D>
 std::vector<double> read_numbers(Context<D>& ctx, View<const double, D> numbers);
@@ -45,13 +47,13 @@ std::vector<double> read_numbers(Context<Host>& ctx, View<const double, Host> nu
 template <class T, class D>
 double start_from_column(Context<D>& ctx, View<const T, D> m, float guess, View<T, D> u, RowRecords<T, D> rows);
 /// median := that of each row of M, and the records by r = M − median, but for age. Every `step`-th row of r in units of its
-/// noise, of `least_noise` where that is more, and clipped to ±3 goes to R. ‖median‖².
+/// noise, of the rules' least noise where that is more, and clipped to ±3 goes to R. ‖median‖².
 template <class T, class D>
-double start_from_median(Context<D>& ctx, View<const T, D> M, float least_noise, Index step, View<T, D> median,
+double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, Index step, View<T, D> median,
                          RowRecords<T, D> rows, View<T, D> R);
 /// The records by r = M − A Vᵀ, but for age.
 template <class T, class D>
-void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A, View<const T, D> Vt,
+void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A, View<const T, D> Vt, EntryRules rules,
                         RowRecords<T, D> rows);
 /// Σ u⁴ of every column.
 template <class T, class D>
@@ -66,10 +68,11 @@ void project_column(Context<D>& ctx, View<const T, D> U, View<const T, D> m, Vie
 template <class T, class D>
 void refine_projection(Context<D>& ctx, View<const T, D> U, View<const T, D> m, View<const float, D> noise,
                        EntryRules rules, bool leaves_out, View<T, D> work, View<double, D> c);
-/// l := U c; s, e and the records by r = m − l (EntryRules). Numbers: BadRow, SparseCount, NoiseSquares. Where `found` has a bad row
-/// nothing but the numbers is written.
+/// l := U c; s, e and the records by r = m − l (EntryRules). If the rules replace an entry of the background, its row of U changes
+/// by the least such that l = m there. Numbers: BadRow, SparseCount, NoiseSquares, ReplacedCount. If `found` has a bad row, only
+/// the numbers are written.
 template <class T, class D>
-void separate_column(Context<D>& ctx, View<const T, D> U, View<const double, D> c, View<const T, D> m, EntryRules rules,
+void separate_column(Context<D>& ctx, View<T, D> U, View<const double, D> c, View<const T, D> m, EntryRules rules,
                      View<const Scan, D> found, RowRecords<T, D> rows, View<T, D> l, View<T, D> s, View<T, D> e,
                      View<double, D> numbers);
 /// e := r where s has more than `most` entries.

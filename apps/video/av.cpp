@@ -10,6 +10,8 @@ extern "C" {
 #include <array>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -46,6 +48,33 @@ Picture make_picture(AVPixelFormat format, int width, int height) {
 
 AVPixelFormat pixel_format(const FrameFormat& format) {
     return format.channels == 3 ? AV_PIX_FMT_RGB24 : AV_PIX_FMT_GRAY8;
+}
+
+Orientation orientation_of(const AVFrame& picture) {
+    const AVFrameSideData* side = av_frame_get_side_data(&picture, AV_FRAME_DATA_DISPLAYMATRIX);
+    if (side == nullptr || side->size < 9 * sizeof(std::int32_t)) return {};
+    std::array<std::int32_t, 9> matrix;
+    std::memcpy(matrix.data(), side->data, sizeof matrix);
+    const std::int64_t a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
+    if (std::abs(b) > std::abs(a)) return {true, c < 0, b < 0};
+    return {false, a < 0, d < 0};
+}
+
+void set_orientation(AVFrame& picture, int a, int b, int c, int d) {
+    constexpr std::int32_t one = 1 << 16;
+    const std::array<std::int32_t, 9> matrix{a * one, b * one, 0, c * one, d * one, 0, 0, 0, 1 << 30};
+    av_frame_remove_side_data(&picture, AV_FRAME_DATA_DISPLAYMATRIX);
+    AVFrameSideData* side = av_frame_new_side_data(&picture, AV_FRAME_DATA_DISPLAYMATRIX, sizeof matrix);
+    if (side == nullptr) out_of_memory();
+    std::memcpy(side->data, matrix.data(), sizeof matrix);
+}
+
+std::int64_t& duration_of(AVFrame& picture) {
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 0, 0)
+    return picture.duration;
+#else
+    return picture.pkt_duration;
+#endif
 }
 
 void copy_to_picture(const FrameFormat& format, std::span<const std::uint8_t> frame, AVFrame& picture) {

@@ -57,6 +57,20 @@ Picture make_picture(AVPixelFormat format, int width, int height);
 
 /// GRAY8 or RGB24.
 AVPixelFormat pixel_format(const FrameFormat& format);
+inline AVRational rational(Ratio ratio) { return {ratio.num, ratio.den}; }
+
+/// How a stored picture becomes upright: transposed or not, then mirrored at either axis.
+struct Orientation {
+    bool transposed = false, mirrors_x = false, mirrors_y = false;
+    bool operator==(const Orientation&) const = default;
+};
+/// The orientation that the picture's display matrix asks for, to the next right angle.
+Orientation orientation_of(const AVFrame& picture);
+/// Gives the picture the display matrix x' = a x + c y, y' = b x + d y.
+void set_orientation(AVFrame& picture, int a, int b, int c, int d);
+/// In units of its time stamp; 0: not known.
+std::int64_t& duration_of(AVFrame& picture);
+
 /// Copies a frame to the upper left corner of a picture of its pixel format.
 void copy_to_picture(const FrameFormat& format, std::span<const std::uint8_t> frame, AVFrame& picture);
 /// From now on FFmpeg writes nothing to stderr.

@@ -12,19 +12,22 @@ namespace quoin::video {
 class Converter {
 public:
     Converter(FrameFormat format, bool nearest) : format_(format), nearest_(nearest) {}
-    /// The pictures are of one size; they may differ in pixel format, range and colour space.
+    /// The pictures, upright, are of one size; they may differ in pixel format, range, colour space and in how they are stored.
     void convert(const AVFrame& picture, std::span<std::uint8_t> frame);
 
 private:
     struct Source {
         int format = AV_PIX_FMT_NONE, width = 0, height = 0;
+        bool transposed = false;
         AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
         AVColorSpace space = AVCOL_SPC_UNSPECIFIED;
         bool operator==(const Source&) const = default;
     };
+    /// Of the frames as they are stored.
+    FrameFormat stored_format(bool transposed) const;
     av::Scaler make_scaler(const Source& source) const;
     const AVFrame& expand_palette(const AVFrame& picture);
-    const AVFrame& scale(const AVFrame& picture);
+    const AVFrame& scale(const AVFrame& picture, bool transposed);
 
     FrameFormat format_;
     bool nearest_;

@@ -16,6 +16,17 @@ struct FrameFormat {
     bool operator==(const FrameFormat&) const = default;
 };
 
+/// A ratio of two positive numbers.
+struct Ratio {
+    int num = 1, den = 1;
+    bool operator==(const Ratio&) const = default;
+};
+
+/// When a frame is shown and for how long, in units that its source names. The first frame is shown at 0.
+struct FrameTime {
+    std::int64_t begin = 0, duration = 1;
+};
+
 /// Throws InvalidArgument where no picture of FFmpeg is of this format.
 void check_format(const FrameFormat& format);
 /// Throws InvalidArgument where a frame of this format has another number of bytes.

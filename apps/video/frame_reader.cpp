@@ -23,15 +23,21 @@ void check(const FrameSelection& s) {
     if (s.height < 0) refuse("height", s.height, "is negative");
 }
 
-std::unique_ptr<PictureSource> open_source(const std::string& path) {
+std::unique_ptr<PictureSource> open_source(const std::string& path, bool (*stopped)()) {
     std::vector<std::string> images = list_images(path);
     if (images.empty() && names_image(path)) images = {path};
-    return images.empty() ? open_video(path) : open_images(std::move(images));
+    return images.empty() ? open_video(path, stopped) : open_images(std::move(images));
+}
+
+/// Width and height of the picture once it is upright.
+FrameFormat upright(const AVFrame& picture, Index channels = 1) {
+    if (av::orientation_of(picture).transposed) return {picture.height, picture.width, channels};
+    return {picture.width, picture.height, channels};
 }
 
 bool has_color(const AVFrame& picture) {
     constexpr int rounding = 4;  // of YUV
-    const FrameFormat format{picture.width, picture.height, 3};
+    const FrameFormat format = upright(picture, 3);
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format.bytes()));
     Converter(format, true).convert(picture, pixels);
     for (std::size_t i = 0; i < pixels.size(); i += 3) {
@@ -58,13 +64,28 @@ FrameFormat scaled_format(const FrameSelection& s, bool color, Index width, Inde
 struct FrameReader::Impl {
     Impl(const std::string& path, const FrameSelection& selection_)
         : selection((check(selection_), selection_)),
-          source(open_source(path)),
+          source(open_source(path, selection.stopped)),
           pending(first_picture(path)),
-          width(pending->width),
-          height(pending->height),
-          format(scaled_format(selection, selection.color || (selection.color_if_any && has_color(*pending)), width,
-                               height)),
+          size(upright(*pending)),
+          first_time(pending->pts),
+          format(scaled_format(selection, selection.color || (selection.color_if_any && has_color(*pending)),
+                               size.width, size.height)),
+          pixel_aspect(aspect_of(*pending)),
           converter(format, selection.nearest) {}
+
+    Ratio aspect_of(const AVFrame& picture) const {
+        AVRational aspect = picture.sample_aspect_ratio;
+        if (aspect.num <= 0 || aspect.den <= 0) aspect = {1, 1};
+        if (av::orientation_of(picture).transposed) aspect = av_inv_q(aspect);
+        // one size alone is rounded, and means the same proportions
+        const bool stretched = selection.width > 0 && selection.height > 0;
+        const Index widths = stretched ? size.width * format.height : 1,
+                    heights = stretched ? size.height * format.width : 1;
+        constexpr Index largest = 65535;  // in a stream of H.264
+        Ratio reduced;
+        av_reduce(&reduced.num, &reduced.den, aspect.num * widths, aspect.den * heights, largest);
+        return reduced.num > 0 && reduced.den > 0 ? reduced : Ratio{};
+    }
 
     av::Picture first_picture(const std::string& path) {
         for (Index skipped = 0;; ++skipped) {
@@ -81,8 +102,11 @@ struct FrameReader::Impl {
     FrameSelection selection;
     std::unique_ptr<PictureSource> source;
     av::Picture pending;  // decoded, not yet handed out
-    int width, height;    // of every picture
+    FrameFormat size;     // of every picture, upright
+    std::int64_t first_time;
     FrameFormat format;
+    Ratio pixel_aspect;
+    FrameTime time;
     Converter converter;
     Index position = 0;
 };
@@ -94,6 +118,9 @@ FrameReader::~FrameReader() = default;
 
 const FrameFormat& FrameReader::format() const { return impl_->format; }
 double FrameReader::rate() const { return impl_->source->rate(); }
+Ratio FrameReader::time_unit() const { return impl_->source->time_unit(); }
+FrameTime FrameReader::time() const { return impl_->time; }
+Ratio FrameReader::pixel_aspect() const { return impl_->pixel_aspect; }
 Index FrameReader::position() const { return impl_->position; }
 const std::string& FrameReader::damage() const { return impl_->source->damage(); }
 
@@ -111,12 +138,13 @@ bool FrameReader::next(std::span<std::uint8_t> frame) {
     if (r.position == r.selection.frames) return false;
     const av::Picture picture = r.pending ? std::move(r.pending) : r.source->next();
     if (picture == nullptr) return false;
-    if (picture->width != r.width || picture->height != r.height) {
+    if (const FrameFormat size = upright(*picture); size != r.size) {
         throw UnreadableFile(r.source->path(), fmt::format("frame {} is {} x {}, and those before it are {} x {}",
-                                                           r.selection.start + r.position, picture->width,
-                                                           picture->height, r.width, r.height));
+                                                           r.selection.start + r.position, size.width, size.height,
+                                                           r.size.width, r.size.height));
     }
     r.converter.convert(*picture, frame);
+    r.time = {picture->pts - r.first_time, av::duration_of(*picture)};
     ++r.position;
     return true;
 }

@@ -17,6 +17,8 @@ struct FrameSelection {
     bool color = false;           ///< red, green, blue instead of grey
     bool color_if_any = false;    ///< the same where the first frame is not grey to within four levels
     bool nearest = false;         ///< scale to the nearest pixel, for pictures of labels, and not to the mean
+    bool (*stopped)() =
+        nullptr;  ///< asked while a stream (standard input, an address) is waited for: true ends it here
 };
 
 /// Reads frames, in order, from
@@ -30,7 +32,8 @@ struct FrameSelection {
 /// Grey is luma of full range: 16..235 of limited-range YUV becomes 0..255, and grey pictures, in FFmpeg's convention
 /// of full range, come back bit for bit unless scaled. Pictures deeper than 8 bits are rounded to within one. YUV
 /// becomes RGB by the matrix that the stream names, otherwise by BT.709 from 720 rows on and by BT.601 below. Shrinking
-/// averages over areas. Rotation flags and alpha are ignored; of an image file with several pages the first one is
+/// averages over areas. Frames are upright: as the display matrix of a video, or the EXIF data of an image, turns and mirrors what is
+/// stored. Alpha is ignored; of an image file with several pages the first one is
 /// read.
 ///
 /// A video ends before its first frame that is not whole: `damage` then says why. Those before the first whole frame,
@@ -56,6 +59,12 @@ public:
     Index frames_expected() const;
     /// Frames read so far.
     Index position() const;
+    /// Seconds, for `time`.
+    Ratio time_unit() const;
+    /// When the last frame is shown, from the first one of the selection on. Images take 1/25 s each.
+    FrameTime time() const;
+    /// Width over height of a pixel, after scaling: the picture keeps its proportions.
+    Ratio pixel_aspect() const;
 
     /// Reads the next frame into format().bytes() bytes; false at the end.
     ///

@@ -9,6 +9,7 @@ extern "C" {
 #include <libavutil/dict.h>
 }
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,8 @@ const AVInputFormat* camera_format(const std::string& path) {
 
 }  // namespace
 
-InputFile::InputFile(const std::string& path, bool single_image) : path_(path), single_image_(single_image) {
+InputFile::InputFile(const std::string& path, bool single_image, bool (*stopped)())
+    : path_(path), single_image_(single_image), stopped_(stopped) {
     constexpr int buffer_bytes = 1 << 16;
     const bool stream = names_stream(path), address = stream && path != "-";
     if (!stream) file_.emplace(path);
@@ -54,6 +56,7 @@ InputFile::InputFile(const std::string& path, bool single_image) : path_(path), 
     AVFormatContext* demuxer = avformat_alloc_context();
     if (demuxer == nullptr) av::out_of_memory();
     demuxer_.reset(demuxer);
+    demuxer->interrupt_callback = {[](void* self) { return int{static_cast<InputFile*>(self)->stopped()}; }, this};
     AVDictionary* options = nullptr;
     if (address) {
         avformat_network_init();
@@ -106,9 +109,13 @@ av::Codec InputFile::open_decoder(const AVStream& stream) const {
     return codec;
 }
 
-int InputFile::read_standard_input(void*, std::uint8_t* to, int bytes) {
+int InputFile::read_standard_input(void* self, std::uint8_t* to, int bytes) {
+    constexpr int milliseconds = 50;  // between two questions whether to stop
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    do {
+        if (static_cast<InputFile*>(self)->stopped()) return AVERROR_EOF;
+    } while (poll(&input, 1, milliseconds) <= 0);
     const ssize_t n = ::read(STDIN_FILENO, to, static_cast<std::size_t>(bytes));
-    if (n < 0 && errno == EINTR) return AVERROR_EOF;  // the program has been asked to end
     return n > 0 ? static_cast<int>(n) : n == 0 ? AVERROR_EOF : AVERROR(errno);
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "io/mapped_file.hpp"
 #include "video/av.hpp"
@@ -10,13 +11,14 @@
 namespace quoin::video {
 
 /// An input opened by one of FFmpeg's demuxers. A file is read through a mapping: its name means nothing to FFmpeg but its
-/// extension. A stream is read as it comes, and decoded with little delay.
+/// extension. A stream is read as it comes, and decoded with little delay. It ends early once `stopped` returns true, which is asked
+/// while the stream is waited for.
 class InputFile {
 public:
     /// Demuxed by content or, with `single_image`, as one image whose packet is the whole file.
     ///
     /// Throws UnreadableFile for what MappedFile refuses and for what no demuxer knows.
-    explicit InputFile(const std::string& path, bool single_image = false);
+    explicit InputFile(const std::string& path, bool single_image = false, bool (*stopped)() = nullptr);
     InputFile(const InputFile&) = delete;
     InputFile& operator=(const InputFile&) = delete;
 
@@ -25,7 +27,10 @@ public:
     Index bytes() const {
         return file_ ? static_cast<Index>(file_->bytes().size()) : std::numeric_limits<Index>::max();
     }
+    /// The bytes of the file.
+    std::string_view content() const { return file_->bytes(); }
     AVFormatContext& demuxer() const { return *demuxer_; }
+    bool stopped() const { return stopped_ != nullptr && stopped_(); }
     /// A decoder of one of its streams, which marks every picture that it could not decode whole. One thread's for an
     /// image. Throws UnreadableFile where this FFmpeg has none.
     av::Codec open_decoder(const AVStream& stream) const;
@@ -37,6 +42,7 @@ private:
 
     std::string path_;
     bool single_image_;
+    bool (*stopped_)();
     std::optional<io::MappedFile> file_;
     std::size_t position_ = 0;
     av::Io io_;

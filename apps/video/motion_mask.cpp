@@ -30,34 +30,90 @@ void count_votes(Index n, const std::int16_t* votes, const std::int16_t* widths,
     }
 }
 
-/// grows and starts := 1 where z of most of the pixels about is above either bound, 0 elsewhere.
+/// z² of each pixel.
 template <Index channels, class T>
-void set_majorities(const FrameFormat& grey, std::span<const T> r, std::span<const float> noise, double least,
-                    Bounds above, std::uint8_t* grows, std::uint8_t* starts) {
-    const double above_grows = above.grows * above.grows, above_starts = above.starts * above.starts;
-    const auto widths = window_widths<std::int16_t>(grey, radius);
-    // the votes of both decisions, at most 25, in a byte each; by way of float, since double becomes no vector of int16
-    const auto set_votes = [&](Index y, std::int16_t* votes) {
-        constexpr Index piece = 64;
-        float of_piece[piece];
-        for (Index x = 0; x < grey.width; x += piece) {
-            const Index pixels = std::min(piece, grey.width - x), begin = (y * grey.width + x) * channels;
-            const T* const residual = r.data() + begin;
-            const float* const sigma = noise.data() + begin;
-            for (Index i = 0; i < pixels; ++i) {
-                double squares = 0;
-                for (Index c = 0; c < channels; ++c) {
-                    const double scale = std::max<double>(sigma[i * channels + c], least),
-                                 value = static_cast<double>(residual[i * channels + c]);
-                    squares += value * value / (scale * scale);
-                }
-                of_piece[i] =
-                    static_cast<float>((squares > above_grows ? 1.0 : 0.0) + (squares > above_starts ? 256.0 : 0.0));
-            }
-            for (Index i = 0; i < pixels; ++i) votes[x + i] = static_cast<std::int16_t>(of_piece[i]);
+void set_squares(std::span<const T> r, std::span<const float> noise, double least, std::span<float> squares) {
+    const auto pixels = static_cast<Index>(squares.size());
+#pragma omp parallel for schedule(static)
+    for (Index i = 0; i < pixels; ++i) {
+        double sum = 0;
+        for (Index c = 0; c < channels; ++c) {
+            const double scale = std::max<double>(noise[i * channels + c], least),
+                         value = static_cast<double>(r[i * channels + c]);
+            sum += value * value / (scale * scale);
         }
+        squares[i] = static_cast<float>(sum);
+    }
+}
+
+/// The pixels [begin, end) of row y and those that touch them, as far as they lie in the frame.
+class Around {
+public:
+    Around(const FrameFormat& format, Index begin, Index end, Index y)
+        : width_(format.width),
+          left_(std::max<Index>(0, begin - 1)),
+          right_(std::min(format.width, end + 1)),
+          top_(std::max<Index>(0, y - 1)),
+          bottom_(std::min(format.height, y + 2)) {}
+
+    bool any_above(std::span<const float> squares, float bound) const {
+        int any = 0;  // a loop of vectors
+        for_each(squares, [&](float square) { any |= square > bound ? 1 : 0; });
+        return any != 0;
+    }
+    /// Whether the pixel in the middle, of z² = `square`, is at an edge and outside: it has less than half of the edge's height.
+    bool outside(std::span<const float> squares, float square, Bounds above) const {
+        int below = 0;
+        float largest = 0;
+        for_each(squares, [&](float other) {
+            below += other <= above.grows * above.grows;
+            largest = std::max(largest, other);
+        });
+        const double half = (std::sqrt(largest) - above.grows) / 2;
+        return below >= 3 && half > 0 && square <= half * half;
+    }
+
+private:
+    template <class F>
+    void for_each(std::span<const float> squares, F f) const {
+        for (Index y = top_; y < bottom_; ++y) {
+            for (Index x = left_; x < right_; ++x) f(squares[y * width_ + x]);
+        }
+    }
+    Index width_, left_, right_, top_, bottom_;
+};
+
+/// grows and starts := 1 where z of most of the pixels about is above either bound, 0 elsewhere.
+void set_majorities(const FrameFormat& grey, std::span<const float> squares, Bounds above, std::uint8_t* grows,
+                    std::uint8_t* starts) {
+    const auto above_grows = static_cast<float>(above.grows * above.grows),
+               above_starts = static_cast<float>(above.starts * above.starts);
+    const auto widths = window_widths<std::int16_t>(grey, radius);
+    // the votes of both decisions, at most 25, in a byte each
+    const auto votes = std::make_unique_for_overwrite<std::int16_t[]>(squares.size());
+    const auto strong = static_cast<float>(9 * above.grows * above.grows);  // half of less is below the first bound
+#pragma omp parallel for schedule(static)
+    for (Index y = 0; y < grey.height; ++y) {
+        constexpr Index piece = 64;
+        for (Index x = 0; x < grey.width; x += piece) {
+            const Index end = std::min(grey.width, x + piece);
+            const float* const square = squares.data() + y * grey.width;
+            std::int16_t* const vote = votes.get() + y * grey.width;
+            for (Index i = x; i < end; ++i) {
+                vote[i] = static_cast<std::int16_t>((square[i] > above_grows ? 1.0f : 0.0f) +
+                                                    (square[i] > above_starts ? 256.0f : 0.0f));
+            }
+            const Around about(grey, x, end, y);
+            if (!about.any_above(squares, strong)) continue;
+            for (Index i = x; i < end; ++i) {
+                if ((vote[i] & 1) && Around(grey, i, i + 1, y).outside(squares, square[i], above)) --vote[i];
+            }
+        }
+    }
+    const auto copy_votes = [&](Index y, std::int16_t* row) {
+        std::copy_n(votes.get() + y * grey.width, grey.width, row);
     };
-    for_window_sums<std::int16_t, radius>(grey, set_votes, [&](Index y, std::span<const std::int16_t> sums) {
+    for_window_sums<std::int16_t, radius>(grey, copy_votes, [&](Index y, std::span<const std::int16_t> sums) {
         count_votes(grey.width, sums.data(), widths.data(), window_size(y, radius, grey.height), grows + y * grey.width,
                     starts + y * grey.width);
     });
@@ -132,11 +188,14 @@ void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<
                      std::span<std::uint8_t> mask) {
     const FrameFormat grey{format.width, format.height, 1};
     const auto starts = std::make_unique_for_overwrite<std::uint8_t[]>(mask.size());
+    const auto of_pixels = std::make_unique_for_overwrite<float[]>(mask.size());
+    const std::span<float> squares(of_pixels.get(), mask.size());
     if (format.channels == 3) {
-        set_majorities<3>(grey, r, noise, threshold / 2, of_color, mask.data(), starts.get());
+        set_squares<3>(r, noise, threshold / 2, squares);
     } else {
-        set_majorities<1>(grey, r, noise, threshold / 2, of_grey, mask.data(), starts.get());
+        set_squares<1>(r, noise, threshold / 2, squares);
     }
+    set_majorities(grey, squares, format.channels == 3 ? of_color : of_grey, mask.data(), starts.get());
     // what is connected to a start
     const std::vector<Run> grown = runs_of(grey, mask, 1, 0, /*corners=*/true, [&](Index y, Index begin, Index end) {
         return std::memchr(starts.get() + y * grey.width + begin, 1, static_cast<std::size_t>(end - begin)) != nullptr;

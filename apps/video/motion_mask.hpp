@@ -13,8 +13,10 @@ namespace quoin::video {
 ///     z² = Σ over channels of (r / max(σ, threshold / 2))²
 ///
 /// The majority of 5×5 pixels decides twice: on z > 1.5 and on z > 3, or for three channels on what noise exceeds as
-/// rarely. What is above the first bound and connected to something above the second is foreground, with the holes in it
-/// that cover at most a hundredth of the frame.
+/// rarely. A pixel next to three or more that are below the first bound must also have z above half of what the largest
+/// of its 3×3 pixels exceeds 1.5 by: an edge lies where its picture, which optics and compression blur, has half of its
+/// height. What is above the first bound and connected to something above the second is foreground, with the holes in
+/// it that cover at most a hundredth of the frame.
 template <class T>
 void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<const float> noise, double threshold,
                      std::span<std::uint8_t> mask);

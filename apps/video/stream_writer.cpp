@@ -10,8 +10,8 @@
 namespace quoin::video {
 
 struct StreamWriter::Impl {
-    Impl(int descriptor_, FrameFormat format_, double rate)
-        : descriptor(descriptor_), format((check_format(format_), format_)) {
+    Impl(int descriptor_, FrameFormat format_, Ratio unit_, Ratio pixel_aspect)
+        : descriptor(descriptor_), format((check_format(format_), format_)), unit(av::rational(unit_)) {
         constexpr int buffer_bytes = 1 << 16;
         av::silence();
         auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
@@ -27,8 +27,8 @@ struct StreamWriter::Impl {
         muxer->pb = io.get();
         AVStream* stream = avformat_new_stream(muxer.get(), nullptr);
         if (stream == nullptr) av::out_of_memory();
-        period = av_inv_q(av_d2q(rate > 0 ? rate : 25, 65535));
-        stream->time_base = period;
+        stream->time_base = unit;
+        stream->sample_aspect_ratio = stream->codecpar->sample_aspect_ratio = av::rational(pixel_aspect);
         stream->codecpar->codec_type = AVMEDIA_TYPE_VIDEO;
         stream->codecpar->codec_id = AV_CODEC_ID_RAWVIDEO;
         stream->codecpar->format = av::pixel_format(format);
@@ -54,11 +54,12 @@ struct StreamWriter::Impl {
         if (error < 0) throw UnwritableFile("the stream", av::reason(error));
     }
 
-    void write(std::span<const std::uint8_t> frame) {
+    void write(std::span<const std::uint8_t> frame, FrameTime time) {
         check_frame(format, frame);
         packet->data = const_cast<std::uint8_t*>(frame.data());  // only read, and no longer than av_write_frame runs
         packet->size = static_cast<int>(frame.size());
-        packet->pts = packet->dts = av_rescale_q(frames++, period, muxer->streams[0]->time_base);
+        packet->pts = packet->dts = av_rescale_q(time.begin, unit, muxer->streams[0]->time_base);
+        packet->duration = av_rescale_q(time.duration, unit, muxer->streams[0]->time_base);
         packet->flags |= AV_PKT_FLAG_KEY;
         const int error = av_write_frame(muxer.get(), packet.get());
         av_packet_unref(packet.get());
@@ -68,16 +69,15 @@ struct StreamWriter::Impl {
 
     int descriptor;
     FrameFormat format;
-    AVRational period{};
+    AVRational unit;
     av::Io io;
     av::Muxer muxer;
     av::Packet packet;
-    Index frames = 0;
 };
 
-StreamWriter::StreamWriter(int descriptor, FrameFormat format, double rate)
-    : impl_(std::make_unique<Impl>(descriptor, format, rate)) {}
+StreamWriter::StreamWriter(int descriptor, FrameFormat format, Ratio unit, Ratio pixel_aspect)
+    : impl_(std::make_unique<Impl>(descriptor, format, unit, pixel_aspect)) {}
 StreamWriter::~StreamWriter() = default;
-void StreamWriter::write(std::span<const std::uint8_t> frame) { impl_->write(frame); }
+void StreamWriter::write(std::span<const std::uint8_t> frame, FrameTime time) { impl_->write(frame, time); }
 
 }  // namespace quoin::video

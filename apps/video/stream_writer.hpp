@@ -11,11 +11,13 @@ namespace quoin::video {
 class StreamWriter {
 public:
     /// Throws InvalidArgument (a size that no picture has), UnwritableFile, OutOfMemory.
-    StreamWriter(int descriptor, FrameFormat format, double rate);
+    /// `unit`: seconds, of the frames' times. `pixel_aspect`: width over height of a pixel.
+    StreamWriter(int descriptor, FrameFormat format, Ratio unit, Ratio pixel_aspect);
     ~StreamWriter();
 
-    /// The frame has left when this returns. Throws InvalidArgument (a frame of another size), UnwritableFile.
-    void write(std::span<const std::uint8_t> frame);
+    /// The frame, which is shown after the one before, has left when this returns. Throws InvalidArgument (a frame of another size),
+    /// UnwritableFile.
+    void write(std::span<const std::uint8_t> frame, FrameTime time);
 
 private:
     struct Impl;

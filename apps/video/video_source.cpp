@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "quoin/error.hpp"
 #include "video/input_file.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 class VideoSource : public PictureSource {
 public:
-    explicit VideoSource(const std::string& path) : input_(path) {
+    VideoSource(const std::string& path, bool (*stopped)()) : input_(path, /*single_image=*/false, stopped) {
         AVFormatContext& demuxer = input_.demuxer();
         const int error = avformat_find_stream_info(&demuxer, nullptr);
         const int best = error < 0 ? error : av_find_best_stream(&demuxer, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
@@ -26,6 +27,9 @@ public:
         count_ = count_frames();
         decoder_ = input_.open_decoder(*stream_);
         packet_ = av::own<av::Packet>(av_packet_alloc());
+        const AVRational base = stream_->time_base;
+        unit_ = base.den <= finest_unit ? Ratio{base.num, base.den} : Ratio{1, finest_unit};
+        step_ = std::max<std::int64_t>(1, av_rescale_q(1, av_inv_q(av_d2q(rate(), finest_unit)), av::rational(unit_)));
     }
 
     av::Picture next() override {
@@ -46,6 +50,9 @@ public:
                 end(reason_.empty() ? "frames before the end are missing" : reason_);
             } else {
                 note_time(*picture);
+                set_time(*picture);
+                picture->sample_aspect_ratio = av_guess_sample_aspect_ratio(&input_.demuxer(), stream_, picture.get());
+                orient(*picture);
                 ++decoded_;
                 return picture;
             }
@@ -59,6 +66,7 @@ public:
         const AVRational rate = av_guess_frame_rate(&input_.demuxer(), stream_, nullptr);
         return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 25;
     }
+    Ratio time_unit() const override { return unit_; }
     const std::string& damage() const override { return damage_; }
 
 private:
@@ -79,6 +87,10 @@ private:
             reason_ = av::take_message();  // a demuxer that misses something at the end reports it, and no more
         } else if (error < 0) {
             reason_ = av::reason(error);
+        }
+        if (input_.stopped()) {
+            error = AVERROR_EOF;
+            reason_.clear();
         }
         if (cut) error = AVERROR_EOF;
         packets_ended_ = error < 0;
@@ -119,6 +131,36 @@ private:
         }
         time_ = picture.best_effort_timestamp;
     }
+    /// Gives the picture its time in `unit_`, after the one before: one without a time comes a usual step later, and one whose time
+    /// goes back, as where a stream starts anew, shifts all that follow.
+    void set_time(AVFrame& picture) {
+        const std::int64_t next = shown_ + step_, stamp = picture.best_effort_timestamp;
+        std::int64_t time = next;
+        if (stamp != AV_NOPTS_VALUE) {
+            const std::int64_t at = av_rescale_q(stamp, stream_->time_base, av::rational(unit_));
+            if (decoded_ > 0 && at + shift_ <= shown_) shift_ = next - at;
+            time = at + shift_;
+        }
+        std::int64_t& duration = av::duration_of(picture);
+        duration = av_rescale_q(duration, stream_->time_base, av::rational(unit_));
+        if (duration <= 0) duration = step_;
+        picture.pts = shown_ = time;
+    }
+    /// The stream's display matrix becomes the picture's.
+    void orient(AVFrame& picture) const {
+#if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)
+        const AVCodecParameters& parameters = *stream_->codecpar;
+        const AVPacketSideData* const found = av_packet_side_data_get(
+            parameters.coded_side_data, parameters.nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
+        const std::uint8_t* const matrix = found && found->size >= matrix_bytes ? found->data : nullptr;
+#else
+        const std::uint8_t* const matrix = av_stream_get_side_data(stream_, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
+#endif
+        if (matrix == nullptr || av_frame_get_side_data(&picture, AV_FRAME_DATA_DISPLAYMATRIX) != nullptr) return;
+        AVFrameSideData* const side = av_frame_new_side_data(&picture, AV_FRAME_DATA_DISPLAYMATRIX, matrix_bytes);
+        if (side == nullptr) av::out_of_memory();
+        std::memcpy(side->data, matrix, matrix_bytes);
+    }
     /// From the last frame to this one; 0: not known.
     std::int64_t step_to(const AVFrame& picture) const {
         const std::int64_t time = picture.best_effort_timestamp;
@@ -143,8 +185,14 @@ private:
         if (!reason.empty()) damage_ = fmt::format("decoding failed after {} frames: {}", decoded_, reason);
     }
 
+    static constexpr std::size_t matrix_bytes = 9 * sizeof(std::int32_t);
+    static constexpr int finest_unit = 1'000'000;  // of a second: .mp4 has the steps between frames in 32 bits
+
     InputFile input_;
     AVStream* stream_;
+    Ratio unit_;
+    std::int64_t step_ = 1;               // usual, from one picture to the next
+    std::int64_t shown_ = 0, shift_ = 0;  // when the last picture is shown, and how much later than it says
     av::Codec decoder_;
     av::Packet packet_;
     Index count_ = -1, decoded_ = 0;
@@ -159,6 +207,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<PictureSource> open_video(const std::string& path) { return std::make_unique<VideoSource>(path); }
+std::unique_ptr<PictureSource> open_video(const std::string& path, bool (*stopped)()) {
+    return std::make_unique<VideoSource>(path, stopped);
+}
 
 }  // namespace quoin::video

@@ -81,8 +81,8 @@ private:
 /// An .mp4 of one stream, with its index first.
 class Mp4 {
 public:
-    /// `rate`: frames a second.
-    Mp4(const std::string& path, AVRational rate) : output_(path) {
+    /// `time_base`: seconds, in which its packets come.
+    Mp4(const std::string& path, AVRational time_base) : output_(path) {
         AVFormatContext* context = nullptr;
         avformat_alloc_output_context2(&context, nullptr, "mp4", nullptr);
         muxer_ = av::own<av::Muxer>(context);
@@ -91,12 +91,15 @@ public:
         muxer_->url = av_strdup(("file:" + output_.file().temporary_path()).c_str());
         stream_ = avformat_new_stream(muxer_.get(), nullptr);
         if (muxer_->url == nullptr || stream_ == nullptr) av::out_of_memory();
-        stream_->time_base = av_inv_q(rate);
-        stream_->avg_frame_rate = rate;
+        stream_->time_base = time_base;
     }
 
     /// Its codec, to be set before `begin`.
     AVCodecParameters& codec() { return *stream_->codecpar; }
+    /// Too, once the codec is set.
+    void set_pixel_aspect(Ratio aspect) {
+        stream_->sample_aspect_ratio = stream_->codecpar->sample_aspect_ratio = av::rational(aspect);
+    }
     Output& output() { return output_; }
     void begin() {
         AVDictionary* options = nullptr;
@@ -188,7 +191,7 @@ struct VideoWriter::Impl {
 };
 
 VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rate)
-    : format((check_video(format_), format_)), file(path, per_second(rate)) {
+    : format((check_video(format_), format_)), file(path, av_inv_q(per_second(rate))) {
     av::silence();
     padded = av::make_picture(av::pixel_format(format), even(format.width), even(format.height));
     encoded = av::make_picture(AV_PIX_FMT_YUV420P, padded->width, padded->height);
@@ -240,7 +243,10 @@ VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rat
 
 void VideoWriter::Impl::encode(const AVFrame* picture) {
     file.output().check(avcodec_send_frame(encoder.get(), picture));
-    while (receive(*encoder, *packet, file.output())) file.write(*packet, encoder->time_base);
+    while (receive(*encoder, *packet, file.output())) {
+        packet->duration = 1;  // encoders leave it open, and readers leave out what is beyond the end
+        file.write(*packet, encoder->time_base);
+    }
 }
 
 void VideoWriter::Impl::write(std::span<const std::uint8_t> frame) {
@@ -269,10 +275,17 @@ VideoWriter::~VideoWriter() = default;
 void VideoWriter::write(std::span<const std::uint8_t> frame) { impl_->write(frame); }
 void VideoWriter::finish() { impl_->finish(); }
 
-void join_videos(const std::vector<std::string>& parts, const std::string& path, double rate) {
+void join_videos(const std::vector<std::string>& parts, const std::string& path, double rate, const FilmShape& shape) {
     av::silence();
-    const AVRational period = av_inv_q(per_second(rate));
-    Mp4 file(path, per_second(rate));
+    const AVRational period = av_inv_q(per_second(rate)), unit = av::rational(shape.unit);
+    const auto count = static_cast<Index>(shape.times.size());
+    // when frame k is shown: also of those before the first and after the last, as frames are stored before they are shown
+    const auto time_of = [&](Index k) {
+        if (k < 0) return k * std::max<std::int64_t>(1, av_rescale_q(1, period, unit));
+        if (k < count) return shape.times[static_cast<std::size_t>(k)].begin;
+        return shape.times.back().begin + shape.times.back().duration + k - count;
+    };
+    Mp4 file(path, unit);
     const av::Packet packet = av::own<av::Packet>(av_packet_alloc());
     Index frames = 0;  // of the parts before
     for (const std::string& part : parts) {
@@ -281,21 +294,25 @@ void join_videos(const std::vector<std::string>& parts, const std::string& path,
         if (demuxer.nb_streams != 1) throw UnreadableFile(part, "is no film of one stream");
         if (frames == 0) {
             file.output().check(avcodec_parameters_copy(&file.codec(), demuxer.streams[0]->codecpar));
+            file.set_pixel_aspect(shape.pixel_aspect);
             file.begin();
         }
-        Index count = 0;
+        Index of_part = 0;
         int error;
         while ((error = av_read_frame(&demuxer, packet.get())) >= 0) {
             av_packet_rescale_ts(packet.get(), demuxer.streams[0]->time_base, period);
-            packet->pts += frames;
-            packet->dts += frames;
-            file.write(*packet, period);
-            ++count;
+            const Index shown = packet->pts + frames;
+            packet->pts = time_of(shown);
+            packet->dts = time_of(packet->dts + frames);
+            packet->duration = time_of(shown + 1) - packet->pts;
+            file.write(*packet, unit);
+            if (++of_part + frames > count) throw InvalidArgument("there are fewer times than frames");
         }
         if (error != AVERROR_EOF) throw UnreadableFile(part, av::reason(error));
-        frames += count;
+        frames += of_part;
     }
     if (frames == 0) throw InvalidArgument("a video without frames cannot be written");
+    if (frames != count) throw InvalidArgument("there are more times than frames");
     file.finish();
 }
 

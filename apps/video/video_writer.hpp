@@ -32,9 +32,18 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// One .mp4 of the frames of several that VideoWriter wrote of one format and rate, in order, without encoding them anew; it
-/// appears complete or not at all. Throws UnreadableFile, UnwritableFile, OutOfMemory, InvalidArgument (no frame).
-void join_videos(const std::vector<std::string>& parts, const std::string& path, double rate);
+/// When the frames of a film are shown, and the width over the height of its pixels.
+struct FilmShape {
+    Ratio unit{1, 25};  ///< seconds
+    std::vector<FrameTime> times;
+    Ratio pixel_aspect;
+};
+
+/// Writes one .mp4 of the frames of several parts that VideoWriter wrote in one format and `rate`, in order, without encoding them
+/// anew; it appears complete or not at all. Frame k is shown at shape.times[k].
+///
+/// Throws UnreadableFile, UnwritableFile, OutOfMemory, InvalidArgument (no frame, or another number of times).
+void join_videos(const std::vector<std::string>& parts, const std::string& path, double rate, const FilmShape& shape);
 
 /// Writes one frame as a PNG, which appears complete or not at all. Throws InvalidArgument, UnwritableFile,
 /// OutOfMemory.

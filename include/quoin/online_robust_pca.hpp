@@ -37,8 +37,10 @@ using ColumnOf = std::conditional_t<std::is_same_v<D, Host>, std::span<T>, Matri
 /// explains are dropped. τ_i is three times the noise of row i, of which the 90% quantile of |r_t − r_{t−1}| and the median of
 /// |r_t|, r = m − l, are tracked. An entry that keeps its difference from l for 1/forget columns belongs to the background, and so do
 /// all where a quarter of them differs. Columns 4, 8, 16, … and `start` begin anew with the median of all
-/// so far; at `start`, where more than half of what it leaves lies in one direction, with `robust_pca` instead.
-/// Memory: m×(2·max_rank + 8), 3 columns more for frames, and at first m×(5·start). A column costs about 20 m·max_rank flops. The
+/// so far; at `start`, where more than half of what it leaves lies in one direction, with `robust_pca` instead. As long as a row's
+/// columns near l outnumber the others by at most start/2, they vote: once the others are more, the next difference that stands
+/// replaces l there. So what is there at first and leaves stays in the background for as many columns as it was there.
+/// Memory: m×(2·max_rank + 9), 3 columns more for frames, and at first m×(5·start). A column costs about 20 m·max_rank flops. The
 /// result has the same bits for any number of threads. For one thread at a time.
 ///
 /// For D = Cuda all of this is in a GPU's memory. `next` waits once, for l, s and the few numbers by which the host decides U's
@@ -101,10 +103,11 @@ private:
     Matrix<T, D> first_;         // the columns up to `start`
     Matrix<T, D> last_;          // m − l of the last column
     Matrix<float, D> size_, change_,
-        noise_;                    // tracked median of |r| and 90% quantile of |r − r'|; what follows from them
-    Matrix<std::int32_t, D> age_;  // columns for which an entry has kept its difference from l
-    Matrix<double, D> numbers_;    // of the last column: online_steps.hpp
-    Matrix<T, D> m_, l_, s_;       // of the last frame
+        noise_;                      // tracked median of |r| and 90% quantile of |r − r'|; what follows from them
+    Matrix<std::int32_t, D> age_;    // columns for which an entry has kept its difference from l
+    Matrix<std::int32_t, D> votes_;  // early columns near l less those that are not
+    Matrix<double, D> numbers_;      // of the last column: online_steps.hpp
+    Matrix<T, D> m_, l_, s_;         // of the last frame
 };
 
 }  // namespace quoin

@@ -24,8 +24,10 @@ template <class T, class D>
 struct Records {
     Matrix<T, D> last;
     Matrix<float, D> size, change, noise;
-    Matrix<std::int32_t, D> age;
-    RowRecords<T, D> view() { return {last.view(), size.view(), change.view(), noise.view(), age.view()}; }
+    Matrix<std::int32_t, D> age, votes;
+    RowRecords<T, D> view() {
+        return {last.view(), size.view(), change.view(), noise.view(), age.view(), votes.view()};
+    }
 };
 
 template <class T>
@@ -35,10 +37,15 @@ protected:
     static constexpr float float_nan = std::numeric_limits<float>::quiet_NaN();
 
     static Records<T, Host> host_records(Index m) {
-        Matrix<std::int32_t> age(m, 1);
+        Matrix<std::int32_t> age(m, 1), votes(m, 1);
         std::fill_n(age.data(), m, -7);
-        return {filled<T>(m, 1, std::numeric_limits<T>::quiet_NaN()), filled<float>(m, 1, float_nan),
-                filled<float>(m, 1, float_nan), filled<float>(m, 1, float_nan), std::move(age)};
+        std::fill_n(votes.data(), m, -70);
+        return {filled<T>(m, 1, std::numeric_limits<T>::quiet_NaN()),
+                filled<float>(m, 1, float_nan),
+                filled<float>(m, 1, float_nan),
+                filled<float>(m, 1, float_nan),
+                std::move(age),
+                std::move(votes)};
     }
     Matrix<std::int32_t, Cuda> to_gpu(MatrixView<const std::int32_t> A) {
         Matrix<std::int32_t, Cuda> B(gpu(), A.rows, A.cols);
@@ -63,7 +70,8 @@ protected:
         return copy_to_host<X>(gpu(), A.view());
     }
     Records<T, Cuda> to_gpu(const Records<T, Host>& rows) {
-        return {to_gpu(rows.last), to_gpu(rows.size), to_gpu(rows.change), to_gpu(rows.noise), to_gpu(rows.age.view())};
+        return {to_gpu(rows.last),  to_gpu(rows.size),       to_gpu(rows.change),
+                to_gpu(rows.noise), to_gpu(rows.age.view()), to_gpu(rows.votes.view())};
     }
     void expect_same(const Records<T, Cuda>& rows, const Records<T, Host>& expected) {
         EXPECT_TRUE(same_bits<T>(to_host(rows.last).view(), expected.last.view())) << "last";
@@ -72,6 +80,8 @@ protected:
         EXPECT_TRUE(same_bits<float>(to_host(rows.noise).view(), expected.noise.view())) << "noise";
         const Matrix<std::int32_t> age = to_host(rows.age.view());
         EXPECT_TRUE(std::equal(age.data(), age.data() + age.rows(), expected.age.data())) << "age";
+        const Matrix<std::int32_t> votes = to_host(rows.votes.view());
+        EXPECT_TRUE(std::equal(votes.data(), votes.data() + votes.rows(), expected.votes.data())) << "votes";
     }
     static EntryRules rules() {
         return {.threshold = 0.5,
@@ -80,7 +90,8 @@ protected:
                 .size_down = 0.97f,
                 .change_up = 1.05f,
                 .change_down = 0.99f,
-                .patience = 3};
+                .patience = 3,
+                .undecided = 2};
     }
     static constexpr double nan_number = std::numeric_limits<double>::quiet_NaN();
 
@@ -140,10 +151,12 @@ TYPED_TEST(GpuOnlineSteps, TheMediansAndQuantilesOfTheFirstColumnsAreThoseOfTheH
             Records<T, Cuda> on_gpu = this->to_gpu(rows);
             Matrix<T> median = filled<T>(m, 1, std::numeric_limits<T>::quiet_NaN()), R(count, n);
             GpuPadded<T> gM(this->gpu(), M.view()), of_gpu(this->gpu(), m, 1), gR(this->gpu(), count, n);
+            EntryRules rules = this->rules();
+            rules.least_noise = 0.3f;
             const double squares =
-                start_from_median<T>(this->host, M.view(), 0.3f, step, median.view(), rows.view(), R.view());
+                start_from_median<T>(this->host, M.view(), rules, step, median.view(), rows.view(), R.view());
             const double found =
-                start_from_median<T>(this->gpu(), gM.view(), 0.3f, step, of_gpu.view(), on_gpu.view(), gR.view());
+                start_from_median<T>(this->gpu(), gM.view(), rules, step, of_gpu.view(), on_gpu.view(), gR.view());
             EXPECT_TRUE(same_bits<T>(of_gpu.fetch(this->gpu()).view(), median.view())) << "median";
             EXPECT_TRUE(same_bits<T>(gR.fetch(this->gpu()).view(), R.view())) << "R";
             EXPECT_NEAR(found, squares, 1e-12 * squares);
@@ -177,8 +190,8 @@ TYPED_TEST(GpuOnlineSteps, QuantilesOfWhatFactorsLeaveAreThoseOfTheHost) {
             Records<T, Host> rows = this->host_records(m);
             Records<T, Cuda> on_gpu = this->to_gpu(rows);
             GpuPadded<T> gM(this->gpu(), M.view()), gA(this->gpu(), A.view()), gVt(this->gpu(), Vt.view());
-            start_from_factors<T>(this->host, M.view(), A.view(), Vt.view(), rows.view());
-            start_from_factors<T>(this->gpu(), gM.view(), gA.view(), gVt.view(), on_gpu.view());
+            start_from_factors<T>(this->host, M.view(), A.view(), Vt.view(), this->rules(), rows.view());
+            start_from_factors<T>(this->gpu(), gM.view(), gA.view(), gVt.view(), this->rules(), on_gpu.view());
             const Matrix<T> last = this->to_host(on_gpu.last);
             const Matrix<float> size = this->to_host(on_gpu.size), change = this->to_host(on_gpu.change);
             for (Index i = 0; i < m; ++i) {
@@ -258,7 +271,10 @@ TYPED_TEST(GpuOnlineSteps, SeparatesAColumnAsTheHost) {
             rows.change(i, 0) = i % 5 == 0 ? 1e-3f : 1e3f;
             rows.noise(i, 0) = of.noise(i, 0);
             rows.age(i, 0) = static_cast<std::int32_t>(i % 4);
+            rows.votes(i, 0) = static_cast<std::int32_t>(i % 11 - 3);
         }
+        Matrix<T> changed(m, r);
+        copy<T>(this->host, of.U.view(), changed.view());
         Records<T, Cuda> on_gpu = this->to_gpu(rows);
         GpuPadded<T> U(this->gpu(), of.U.view()), x(this->gpu(), of.x.view()), gl(this->gpu(), m, 1),
             gs(this->gpu(), m, 1), ge(this->gpu(), m, 1);
@@ -270,13 +286,15 @@ TYPED_TEST(GpuOnlineSteps, SeparatesAColumnAsTheHost) {
         Matrix<int, Cuda> exponents(this->gpu(), 1, 1);
         Matrix<Scan, Cuda> found(this->gpu(), 1, 1);
         scan<T>(this->gpu(), x.view(), Scalar<T>::safe_exponent, exponents.view(), found.view());
-        separate_column<T>(this->host, of.U.view(), of.c.view(), of.x.view(), this->rules(), {&good, 1, 1}, rows.view(),
-                           l.view(), s.view(), e.view(), numbers.view());
+        separate_column<T>(this->host, changed.view(), of.c.view(), of.x.view(), this->rules(), {&good, 1, 1},
+                           rows.view(), l.view(), s.view(), e.view(), numbers.view());
         separate_column<T>(this->gpu(), U.view(), c.view(), x.view(), this->rules(), found.view(), on_gpu.view(),
                            gl.view(), gs.view(), ge.view(), numbers_of_gpu.view());
         const Matrix<T> found_l = gl.fetch(this->gpu()), found_s = gs.fetch(this->gpu()),
-                        found_e = ge.fetch(this->gpu());
-        const Matrix<std::int32_t> age = this->to_host(on_gpu.age.view());
+                        found_e = ge.fetch(this->gpu()), found_U = U.fetch(this->gpu());
+        const Matrix<std::int32_t> age = this->to_host(on_gpu.age.view()), votes = this->to_host(on_gpu.votes.view());
+        double squares = 0;  // of c
+        for (Index k = 0; k < r; ++k) squares += of.c(k, 0) * of.c(k, 0);
         for (Index i = 0; i < m; ++i) {
             double terms = std::abs(static_cast<double>(of.x(i, 0)));
             for (Index k = 0; k < r; ++k) terms += std::abs(of.c(k, 0) * static_cast<double>(of.U(i, k)));
@@ -288,6 +306,11 @@ TYPED_TEST(GpuOnlineSteps, SeparatesAColumnAsTheHost) {
             ASSERT_NEAR(found_s(i, 0), s(i, 0), bound) << i;
             ASSERT_NEAR(found_e(i, 0), e(i, 0), bound) << i;
             ASSERT_EQ(age(i, 0), rows.age(i, 0)) << i;
+            ASSERT_EQ(votes(i, 0), rows.votes(i, 0)) << i;
+            for (Index k = 0; k < r; ++k) {
+                const double rounding = 2 * this->u * std::abs(static_cast<double>(changed(i, k)));
+                ASSERT_NEAR(found_U(i, k), changed(i, k), bound * of.c(k, 0) / squares + rounding) << i << " " << k;
+            }
         }
         EXPECT_TRUE(same_bits<float>(this->to_host(on_gpu.size).view(), rows.size.view()));
         EXPECT_TRUE(same_bits<float>(this->to_host(on_gpu.change).view(), rows.change.view()));
@@ -295,6 +318,8 @@ TYPED_TEST(GpuOnlineSteps, SeparatesAColumnAsTheHost) {
         const std::vector<double> known = read_numbers<Cuda>(this->gpu(), numbers_of_gpu.view());
         EXPECT_EQ(known[BadRow], -1);
         EXPECT_EQ(known[SparseCount], numbers(SparseCount, 0));
+        EXPECT_EQ(known[ReplacedCount], numbers(ReplacedCount, 0));
+        if (m >= 255) EXPECT_GT(known[ReplacedCount], 0);
         EXPECT_NEAR(known[NoiseSquares], numbers(NoiseSquares, 0), 1e-12 * numbers(NoiseSquares, 0));
 
         // e := r where that is asked for

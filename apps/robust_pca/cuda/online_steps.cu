@@ -144,8 +144,8 @@ struct ProductOfFactors {
 /// The records, but for age, by r = M − L; `at_size` and `at_change` are where the quantiles of n and n − 1 sorted numbers are.
 template <class T, class LowRank>
 __global__ void __launch_bounds__(quantile_threads)
-    row_quantiles(MatrixView<const T, Cuda> M, LowRank L, Index at_size, Index at_change, T* workspace,
-                  RowRecords<T, Cuda> rows) {
+    row_quantiles(MatrixView<const T, Cuda> M, LowRank L, Index at_size, Index at_change, EntryRules rules,
+                  T* workspace, RowRecords<T, Cuda> rows) {
     const Index threads = Index(gridDim.x) * quantile_threads, me = Index(blockIdx.x) * quantile_threads + threadIdx.x,
                 n = M.cols;
     const Numbers<T> mine{workspace + me, threads};
@@ -166,18 +166,21 @@ __global__ void __launch_bounds__(quantile_threads)
         rows.last.data[i] = before;
         rows.size.data[i] = size;
         rows.change.data[i] = change;
-        rows.noise.data[i] = noise_of(size, change);
+        const float noise = noise_of(size, change);
+        rows.noise.data[i] = noise;
+        rows.votes.data[i] = rules.votes<T>(n, noise, r);
     }
 }
 
 template <class T, class LowRank>
-void find_quantiles(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, LowRank L, const RowRecords<T, Cuda>& rows) {
+void find_quantiles(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, LowRank L, EntryRules rules,
+                    const RowRecords<T, Cuda>& rows) {
     const auto blocks = static_cast<unsigned>(std::min<Index>((M.rows + quantile_threads - 1) / quantile_threads,
                                                               quantile_blocks * ctx.state().multiprocessors));
     Arena::Frame frame(ctx);
     T* const workspace = frame.take<T>(Index(blocks) * quantile_threads * M.cols);
-    row_quantiles<T><<<blocks, quantile_threads, 0, ctx.stream()>>>(M, L, quantile_at(0.5, M.cols),
-                                                                    quantile_at(0.9, M.cols - 1), workspace, rows);
+    row_quantiles<T><<<blocks, quantile_threads, 0, ctx.stream()>>>(
+        M, L, quantile_at(0.5, M.cols), quantile_at(0.9, M.cols - 1), rules, workspace, rows);
     check_launch("row_quantiles");
 }
 
@@ -194,18 +197,18 @@ double start_from_column(Context<D>& ctx, View<const T, D> m, float guess, View<
     const double norm = std::sqrt(entry_norms<T>(ctx, m, {}).squares);
     for_each_element(ctx, m.rows, 1, [=] __device__(Index i, Index) {
         u.data[i] = norm > 0 ? static_cast<T>(static_cast<double>(m.data[i]) / norm) : T(0);
-        rows.set(i, {0, guess, guess, 0, 0});
+        rows.set(i, {0, guess, guess, 0, 0, 0});
     });
     return norm;
 }
 
 template <class T, class D>
-double start_from_median(Context<D>& ctx, View<const T, D> M, float least_noise, Index step, View<T, D> median,
+double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, Index step, View<T, D> median,
                          RowRecords<T, D> rows, View<T, D> R) {
-    find_quantiles<T>(ctx, M, MedianOfRows<T>{M, median.data}, rows);
+    find_quantiles<T>(ctx, M, MedianOfRows<T>{M, median.data}, rules, rows);
     for_each_element(ctx, R.rows, R.cols, [=] __device__(Index p, Index j) {
         const Index i = p * step;
-        const T scale = static_cast<T>(1 / max(rows.noise.data[i], least_noise)), most = static_cast<T>(outlier),
+        const T scale = static_cast<T>(1 / max(rows.noise.data[i], rules.least_noise)), most = static_cast<T>(outlier),
                 r = scale * (M.data[i + j * M.ld] - median.data[i]);
         R.data[p + j * R.ld] = max(-most, min(r, most));
     });
@@ -213,9 +216,9 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, float least_noise,
 }
 
 template <class T, class D>
-void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A, View<const T, D> Vt,
+void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A, View<const T, D> Vt, EntryRules rules,
                         RowRecords<T, D> rows) {
-    find_quantiles<T>(ctx, M, ProductOfFactors<T>{A, Vt}, rows);
+    find_quantiles<T>(ctx, M, ProductOfFactors<T>{A, Vt}, rules, rows);
 }
 
 template <class T, class D>
@@ -256,24 +259,28 @@ void refine_projection(Context<D>& ctx, View<const T, D> U, View<const T, D> m, 
 }
 
 template <class T, class D>
-void separate_column(Context<D>& ctx, View<const T, D> U, View<const double, D> c, View<const T, D> m, EntryRules rules,
+void separate_column(Context<D>& ctx, View<T, D> U, View<const double, D> c, View<const T, D> m, EntryRules rules,
                      View<const Scan, D> found, RowRecords<T, D> rows, View<T, D> l, View<T, D> s, View<T, D> e,
                      View<double, D> numbers) {
+    const View<const T, D> basis = U;
     over_chunks(
         ctx, m.rows, 1,
         [=] __device__(Index first, Index height, Index, Triple & sums) {
             if (found.data->bad_row >= 0) return;
+            const RowChange<T> change(c);
 #pragma unroll
             for (int piece = 0; piece < chunk_pieces; ++piece) {
                 const Index i = first + piece * chunk_threads;
                 if (i >= height) continue;
-                const T low = combination<T>(U, c.data, i);
+                const T low = combination<T>(basis, c.data, i), r = m.data[i] - low;
                 RowRecord<T> row = rows.get(i);
                 T sparse, left;
-                const bool is_sparse = rules.separate(m.data[i] - low, row, sparse, left);
+                const Entry entry = rules.separate(r, row, sparse, left, change.possible());
+                const bool replaced = entry == Entry::Replaced;
+                if (replaced) change.apply(U, i, r);
                 const double noise = static_cast<double>(row.noise);
-                Add()(sums, {is_sparse ? 1.0 : 0.0, noise * noise, 0});
-                l.data[i] = low;
+                Add()(sums, {entry == Entry::Sparse ? 1.0 : 0.0, noise * noise, replaced ? 1.0 : 0.0});
+                l.data[i] = replaced ? m.data[i] : low;
                 s.data[i] = sparse;
                 e.data[i] = left;
                 rows.set(i, row);
@@ -284,6 +291,7 @@ void separate_column(Context<D>& ctx, View<const T, D> U, View<const double, D> 
             numbers.data[BadRow] = static_cast<double>(found.data->bad_row);
             numbers.data[SparseCount] = sums.a;
             numbers.data[NoiseSquares] = sums.b;
+            numbers.data[ReplacedCount] = sums.c;
         });
     ctx.state().add_flops((2.0 * U.cols + 30) * m.rows);
 }

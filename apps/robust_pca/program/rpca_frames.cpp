@@ -131,7 +131,8 @@ public:
             S_path_ = directory_.file("S.npy");
         }
         journal_.emplace(arguments_);
-        outputs_.emplace(directory_, journal_->folder(), format_, frames_.rate());
+        outputs_.emplace(directory_, journal_->folder(), format_, frames_.rate(), frames_.time_unit(),
+                         frames_.pixel_aspect());
         directory_.refuse_leftovers(every_rpca_output);
         if (journal_->windows() > 0) go_on();
         load_kernels<T>(ctx_, format_.bytes(), window_, device_,
@@ -234,11 +235,13 @@ private:
         const Stopwatch reading;
         MatrixView<std::uint8_t> M = windows_.columns(ctx_, window_);
         std::vector<std::vector<std::uint8_t>> labels;
+        std::vector<video::FrameTime> times;
         Index count = 0;
         for (; count < window_; ++count) {
             throw_if_interrupted();
             const std::span<std::uint8_t> pixels(M.at(0, count), static_cast<std::size_t>(M.rows));
             if (!frames_.next(pixels, labels.emplace_back())) break;
+            times.push_back(frames_.time());
         }
         read_seconds_ += reading.seconds();
         if (first + count < 2) {
@@ -266,6 +269,7 @@ private:
         decisions_.begin_window(window.last.iteration);
         const Stopwatch writing;
         write(M, window.last.rank, frames_.has_labels() ? row_medians(M) : std::vector<std::uint8_t>(), labels);
+        for (const video::FrameTime time : times) outputs_->add_time(time);
         write_seconds_ += writing.seconds();
         save();
         return count == window_;

@@ -67,6 +67,7 @@ struct OnlineFrame {
 
     SeparatedFrame pictures;
     std::vector<std::uint8_t> labels;
+    video::FrameTime time;
     std::span<const T> residual, low_rank, sparse;  // as far as they are asked for
     std::span<const float> noise;
     std::vector<T> residual_storage, low_rank_storage, sparse_storage;
@@ -95,7 +96,8 @@ public:
     void run() {
         if (beside_gpu) load_steps();
         if (arguments_.out == "-") {
-            stream_.emplace(STDOUT_FILENO, comparison(frame_[0].pictures).format, frames_.rate());
+            stream_.emplace(STDOUT_FILENO, comparison(frame_[0].pictures).format, frames_.time_unit(),
+                            frames_.pixel_aspect());
         } else {
             directory_.emplace(arguments_.out,
                                arguments_.synthetic ? std::vector<std::string>() : std::vector{arguments_.input});
@@ -106,7 +108,8 @@ public:
                     "(--restart) to delete them",
                     journal_->in_words()));
             }
-            films_.emplace(*directory_, journal_->folder(), format_, frames_.rate());
+            films_.emplace(*directory_, journal_->folder(), format_, frames_.rate(), frames_.time_unit(),
+                           frames_.pixel_aspect());
             report_path_ = directory_->file("report.json");
             decisions_path_ = directory_->file("decisions.svg");
             directory_->refuse_leftovers(every_rpca_output);
@@ -182,6 +185,7 @@ private:
     /// Whether there was a frame.
     bool read(OnlineFrame<T>& frame) {
         if (!frames_.next(frame.pictures.input.pixels, frame.labels)) return false;
+        frame.time = frames_.time();
         frame.since_it_came = Stopwatch();
         return true;
     }
@@ -233,7 +237,7 @@ private:
         }
         if (!frame.labels.empty()) score_.add(pictures.mask.pixels, frame.labels);
         if (stream_) return send(frame);
-        films_->add(pictures);
+        films_->add(pictures, frame.time);
         decisions_.add_background<T>(frame.low_rank);
         decisions_.add_mask(pictures.mask.pixels);
         decisions_.settle(frame.rank, smoothed_noise_);
@@ -245,8 +249,8 @@ private:
     void send(const OnlineFrame<T>& frame) {
         std::swap(made_, sent_);
         *made_ = comparison(frame.pictures, std::move(*made_));
-        const auto leave = [this, sheet = made_, since_it_came = frame.since_it_came] {
-            stream_->write(sheet->pixels);
+        const auto leave = [this, sheet = made_, time = frame.time, since_it_came = frame.since_it_came] {
+            stream_->write(sheet->pixels, time);
             ++frames_written_;
             note_latency(since_it_came.seconds());
         };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "interrupt.hpp"
 #include "output_files.hpp"
 #include "quoin/error.hpp"
 #include "video/street_scene.hpp"
@@ -29,12 +30,18 @@ VideoFrames::VideoFrames(const RpcaArguments& arguments) : name_(arguments.input
     if (!arguments.synthetic) {
         if (!arguments.write_scene.empty()) throw InvalidArgument("--write-scene goes with --synthetic");
         if (!arguments.scene_troubles.empty()) throw InvalidArgument("--scene-with goes with --synthetic");
-        reader_.emplace(arguments.input, video::FrameSelection{.start = arguments.start,
-                                                               .frames = arguments.frames,
-                                                               .width = arguments.width,
-                                                               .height = arguments.height,
-                                                               .color = arguments.color,
-                                                               .color_if_any = !arguments.grey});
+        try {
+            reader_.emplace(arguments.input, video::FrameSelection{.start = arguments.start,
+                                                                   .frames = arguments.frames,
+                                                                   .width = arguments.width,
+                                                                   .height = arguments.height,
+                                                                   .color = arguments.color,
+                                                                   .color_if_any = !arguments.grey,
+                                                                   .stopped = interrupted});
+        } catch (const Error&) {
+            throw_if_interrupted();  // a stream that was ended before its first frame
+            throw;
+        }
         if (!arguments.ground_truth.empty()) truth_.emplace(arguments.ground_truth, format(), arguments.start);
         return;
     }

@@ -23,6 +23,12 @@ public:
     const std::string& name() const { return name_; }
     const video::FrameFormat& format() const { return scene_ ? scene_->format() : reader_->format(); }
     double rate() const { return scene_ ? 25 : reader_->rate(); }
+    /// Seconds, for `time`.
+    video::Ratio time_unit() const { return scene_ ? video::Ratio{1, 25} : reader_->time_unit(); }
+    /// When the last frame is shown, from the first one on.
+    video::FrameTime time() const { return scene_ ? video::FrameTime{position_ - 1, 1} : reader_->time(); }
+    /// Width over height of a pixel.
+    video::Ratio pixel_aspect() const { return scene_ ? video::Ratio() : reader_->pixel_aspect(); }
     /// -1 where the input does not say.
     Index expected() const { return scene_ ? frames_ : reader_->frames_expected(); }
     Index position() const { return position_; }

@@ -61,8 +61,12 @@ video::Image comparison(const SeparatedFrame& frame, video::Image memory) {
     return video::side_by_side(columns(for_comparison(frame)), titles, /*outlined=*/true, std::move(memory));
 }
 
-VideoOutputs::VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate)
-    : parts_folder_(std::move(parts_folder)), rate_(rate), sheet_path_(directory.file("comparison.png")) {
+VideoOutputs::VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate,
+                           video::Ratio unit, video::Ratio pixel_aspect)
+    : parts_folder_(std::move(parts_folder)),
+      rate_(rate),
+      shape_{unit, {}, pixel_aspect},
+      sheet_path_(directory.file("comparison.png")) {
     const auto add = [&](const char* name, const video::FrameFormat& of) {
         films_.push_back({name, directory.file(fmt::format("{}.mp4", name)), of, std::nullopt});
     };
@@ -87,7 +91,8 @@ void VideoOutputs::end(Film& film) {
     film.part.reset();
 }
 
-void VideoOutputs::add(const SeparatedFrame& frame) {
+void VideoOutputs::add(const SeparatedFrame& frame, video::FrameTime time) {
+    add_time(time);
     add_background(frame.background);
     add_foreground(frame.foreground);
     add_mask(frame.mask);
@@ -118,7 +123,7 @@ void VideoOutputs::finish() {
     for (const Film& film : films_) {
         std::vector<std::string> parts;
         for (Index part = 0; part < parts_; ++part) parts.push_back(part_path(film, part));
-        video::join_videos(parts, film.path, rate_);
+        video::join_videos(parts, film.path, rate_, shape_);
     }
 }
 

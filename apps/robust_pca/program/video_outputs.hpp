@@ -40,7 +40,9 @@ video::Image comparison(const SeparatedFrame& frame, video::Image memory = {});
 /// the films are parts in a folder of their own, each complete once it is ended.
 class VideoOutputs {
 public:
-    VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate);
+    /// `unit`: seconds, of the frames' times. `pixel_aspect`: width over height of a pixel.
+    VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate,
+                 video::Ratio unit, video::Ratio pixel_aspect);
 
     /// The films of a window can be written one after the other, so that one large encoder is open at a time: x264 holds tens of
     /// frames. Appends a frame to one of them, or to comparison.mp4 and the contact sheet.
@@ -49,8 +51,10 @@ public:
     void add_mask(const video::Image& image) { write(films_[2], image); }
     /// The pictures as `for_comparison` makes them.
     void compare(SeparatedFrame compared);
-    /// To all of them.
-    void add(const SeparatedFrame& frame);
+    /// When the next frame is shown.
+    void add_time(video::FrameTime time) { shape_.times.push_back(time); }
+    /// Appends a frame to all of them.
+    void add(const SeparatedFrame& frame, video::FrameTime time);
     /// Completes what there is of the part in one of them.
     void end_background() { end(films_[0]); }
     void end_foreground() { end(films_[1]); }
@@ -66,6 +70,7 @@ public:
         state(parts_);
         state(stride_);
         state(count_);
+        state(shape_.times);
         std::size_t rows = picked_.size();
         state(rows);
         picked_.resize(rows);
@@ -89,6 +94,7 @@ private:
 
     std::string parts_folder_;
     double rate_;
+    video::FilmShape shape_;
     std::vector<Film> films_;  // background, foreground, mask, comparison
     Index parts_ = 0;
     std::string sheet_path_;
