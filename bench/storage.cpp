@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "either_device.hpp"
+#include "quoin/study.hpp"
 #include "results.hpp"
 #include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "devices.hpp"
-#include "quoin/study.hpp"
 #endif
 
 namespace quoin::cli {

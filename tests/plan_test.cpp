@@ -14,6 +14,7 @@
 #include "algorithms/factorization.hpp"
 #include "algorithms/sampled_sum.hpp"
 #include "cases.hpp"
+#include "checks.hpp"
 #include "host/tuning.hpp"
 #include "quoin/file_qr.hpp"
 #include "quoin/options.hpp"
