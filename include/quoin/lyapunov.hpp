@@ -22,6 +22,9 @@ public:
     virtual Index dimension() const = 0;
     /// Time of one step; 1 for maps.
     virtual double step() const { return 1; }
+    /// Makes the following steps `h` long and returns true; false, and no change, for maps and where the step is fixed. A run
+    /// compares its exponents with those of half the step if it can.
+    virtual bool set_step(double) { return false; }
     /// The system and its parameters, every digit: two maps of one description are one map.
     virtual std::string description() const = 0;
     /// A state to start from, a function of `seed`, or the caller's.
