@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lyapunov/mean_error.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
 
@@ -115,14 +116,18 @@ void estimate(const BatchSums& batches, double tau, bool linear_growth, Lyapunov
 
     // the batches of gradientᵀλ have the error of all complete batches; its mean is over `time`
     Index shortest = 1;
+    const double summation = Scalar<double>::u * static_cast<double>(batches.length);  // relative, of one batch
     const auto estimate_of = [&](const Function& f, Index least, Index* groups = nullptr) {
         std::vector<double> y(static_cast<std::size_t>(G), 0.);
+        double magnitude = 0;
         for (std::size_t i = 0; i < p; ++i) {
             if (f.gradient[i] == 0) continue;
+            magnitude += std::abs(f.gradient[i] * descending[i]);
             for (Index b = 0; b < G; ++b) y[static_cast<std::size_t>(b)] += f.gradient[i] * batch(b, order[i]);
         }
         const SumError error = error_of_sum(y, least, groups);
-        const double complete = static_cast<double>(G) * batch_time, bias = bias_of(f, order, resolution);
+        const double complete = static_cast<double>(G) * batch_time,
+                     bias = bias_of(f, order, resolution) + summation * magnitude;
         // batches that all agree to the resolution have nothing that could correlate
         const auto [low, high] = std::minmax_element(y.begin(), y.end());
         const bool constant = G > 0 && *high - *low <= 2 * bias * batch_time;

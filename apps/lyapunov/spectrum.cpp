@@ -465,8 +465,8 @@ private:
     Plan plan_;
     Method method_ = Method::Auto;
     double forces_seconds_ = 0, evolution_seconds_ = 0, qr_seconds_ = 0;  // of a segment
-    std::vector<double> rounding_;                                        // of log|r_ii| in a segment, in units of n + k
-    bool whole_ = true;                                                   // false in the middle of a segment
+    std::vector<double> rounding_;  // of log|r_ii| in a segment, in units of n + k
+    bool whole_ = true;             // false in the middle of a segment
     Clock::time_point saved_ = Clock::now();
     Index saved_segment_ = -1;
 };

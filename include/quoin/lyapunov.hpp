@@ -223,6 +223,7 @@ struct LyapunovSpectrum {
     double discarded = 0;        ///< of `time`, at its start: a transient that was found, and is in no result
     Index segments = 0;          ///< sampled; of `steps_per_qr` steps each
     Index steps_between_qr = 0;  ///< `steps_per_qr`, or fewer where the vectors' growth asked for it
+    Index skipped = 0;      ///< `series_spectrum`: Jacobians that its neighbours did not determine, in no average
     bool resolved = true;   ///< false where correlations last longer than 1/16 of the time: errors may be too small
     bool completed = true;  ///< false where `on_segment` ended the run
     bool reached = true;    ///< false where the run ended before no half width was above `until`
