@@ -40,6 +40,7 @@ Function kolmogorov_sinai(const std::vector<double>& lambda, Index n) {
 Function kaplan_yorke(const std::vector<double>& lambda, Index n) {
     const std::size_t p = lambda.size();
     Function f{static_cast<Index>(p) == n ? static_cast<double>(n) : unknown, std::vector<double>(p, 0.)};
+    if (std::isnan(lambda[0])) f.value = unknown;
     double sum = 0;
     for (std::size_t j = 0; j < p; ++j) {
         if (sum + lambda[j] < 0) {

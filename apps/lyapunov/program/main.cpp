@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "covariant_report.hpp"
+#include "estimate_text.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "lyapunov_plot.hpp"
@@ -113,21 +114,6 @@ JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const Ly
     json.add("tangent_share", share(f.tangent_seconds, f)).add("force_share", share(f.force_seconds, f));
     json.add("reorthonormalisations_per_second", rate(f));
     return json;
-}
-
-/// Four decimals, and as many as half the width of the interval needs for two digits, up to eight.
-int decimals_of(const Estimate& estimate) {
-    if (!(estimate.half_width > 0)) return 4;
-    return std::clamp(static_cast<int>(std::ceil(-std::log10(estimate.half_width))) + 1, 4, 8);
-}
-
-/// A value with `decimals`, and no sign if these are all 0.
-std::string rounded(double value, int decimals) {
-    return fmt::format("{:.{}f}", std::abs(value) < std::pow(10., -decimals) / 2 ? 0 : value, decimals);
-}
-/// An error with `decimals`, or with its first digit if these are all 0.
-std::string size(double error, int decimals) {
-    return error > 0 && error < std::pow(10., -decimals) / 2 ? fmt::format("{:.0e}", error) : rounded(error, decimals);
 }
 
 void print_estimate(const char* name, const Estimate& estimate, const std::string& remark = "") {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "estimate_text.hpp"
 #include "json_line.hpp"
 #include "lyapunov_plot.hpp"
 #include "output_files.hpp"
@@ -93,14 +94,17 @@ void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json)
         return;
     }
     fmt::print("{}: {} samples of {} components\n", arguments.file, series.cols(), series.rows());
-    fmt::print("largest        {:.4f} ± {:.4f} (95%: ± {:.4f}) by nearest neighbours, slope between {:g} and {:g}\n",
-               d.exponent.value, d.exponent.error, d.exponent.half_width, from, to);
+    const Estimate& largest = d.exponent;
+    fmt::print("largest        {} ± {} (95%: ± {}) by nearest neighbours, slope between {:g} and {:g}\n",
+               rounded(largest.value, decimals_of(largest)), size(largest.error, decimals_of(largest)),
+               size(largest.half_width, decimals_of(largest)), from, to);
     fmt::print(
         "exponents      of {} variables by Jacobians, ± one standard error, and half the width of the 95% interval\n",
         f.dimension);
     for (std::size_t i = 0; i < f.exponents.size() && f.segments > 0; ++i) {
         const Estimate& e = f.exponents[i];
-        fmt::print("  {:>6}       {:>9.4f} ± {:.4f}   95%: ± {:.4f}\n", i + 1, e.value, e.error, e.half_width);
+        fmt::print("  {:>6}       {:>9} ± {}   95%: ± {}\n", i + 1, rounded(e.value, decimals_of(e)),
+                   size(e.error, decimals_of(e)), size(e.half_width, decimals_of(e)));
     }
     if (!std::isnan(f.kaplan_yorke.value)) fmt::print("dimension      {:.4f} (Kaplan-Yorke)\n", f.kaplan_yorke.value);
     if (f.skipped > 0) {
