@@ -119,7 +119,7 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
     // the sum of all exponents is known, that of some is not
     EXPECT_EQ(text.out.find("exactly"), std::string::npos) << text.out;
     const std::string whole = quoin_run("lyapunov lorenz96 --size 8 --time 5 --transient 1").out;
-    EXPECT_NE(whole.find("exactly -8.0000 by the mean divergence"), std::string::npos) << whole;
+    EXPECT_NE(whole.find("exactly -8.0000"), std::string::npos) << whole;
 }
 
 TEST_F(LyapunovCli, KnowsEverySystemAndItsParameters) {
