@@ -250,7 +250,8 @@ double half_width_after(const LyapunovSpectrum& spectrum, Index i, Index b);
 ///
 /// Errors come from 128 to 255 batches whose length grows with the run, as a moving average of order 1 after groups of them have
 /// outgrown their correlations; where log|r_ii| is a difference of a bounded function along the orbit, as that of the flow's
-/// direction is, the error is O(1/T). A transient at the start is found by the marginal standard error (White 1997) and left out.
+/// direction is, the error is O(1/T). Intervals include the error of the step, by a comparison with half the step over 1/64 of the
+/// run, at least 16 segments, after its end, if `set_step` can and the run is completed; and rounding. A transient at the start is found by the marginal standard error (White 1997) and left out.
 /// In a system that conserves energy the intervals of exponents near 0 include log(K)/T, which vectors that grow linearly have.
 /// No error knows the bias of vectors that have not found their directions, nor a motion slower than the run.
 ///
