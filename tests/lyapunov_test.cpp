@@ -961,6 +961,84 @@ TEST(KnownSpectrum, CallersSystems) {
     expect_exponent(roessler_flow, 2, -5.394, 0.001, quick() ? 0.2 : 0.05);
 }
 
+/// Every interval holds the known exponent, and is not wider than a few times `error` of it and `rounding`.
+void expect_regular(const LyapunovSpectrum& f, const std::vector<double>& known, const std::vector<double>& error,
+                    double rounding) {
+    double sum = 0, error_of_sum = 0;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        const Estimate& e = f.exponents[i];
+        EXPECT_LE(std::abs(e.value - known[i]), e.half_width) << "exponent " << i << " of " << known[i];
+        EXPECT_LE(e.half_width, 3 * error[i] + rounding) << "exponent " << i;
+        sum += known[i], error_of_sum += error[i];
+    }
+    EXPECT_LE(std::abs(f.sum.value - sum), f.sum.half_width);
+    EXPECT_LE(f.sum.half_width, 3 * error_of_sum + 3 * rounding);
+    EXPECT_TRUE(f.resolved);
+}
+
+/// What Dormand and Prince's step h makes of the exponent of ẋ = λx: log|R(λh)|/h, R(z) = 1 + z + … + z⁵/5! + z⁶/600.
+double dormand_prince_exponent(double lambda, double h) {
+    const double z = lambda * h;
+    return std::log1p(z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4 * (1 + z / 5 * (1 + z / 5)))))) / h;
+}
+
+// What does not scatter still has the errors of its step and of rounding.
+TEST(KnownSpectrum, FixedPointsHaveTheErrorsOfTheirStep) {
+    Context<Host> ctx;
+    // Lorenz's origin for ρ < 1: −β, and the roots of λ² + (σ + 1)λ + σ(1 − ρ)
+    const double root = std::sqrt(121 - 40 * 0.5);
+    const std::vector<double> lambda{(-11 + root) / 2, -8. / 3, (-11 - root) / 2};
+    for (const double step : {0.01, 0.05}) {
+        const auto f = lyapunov_spectrum(ctx, *tangent_map(Lorenz63{.rho = 0.5, .step = step}),
+                                         {.time = 200, .transient = 60, .alignment = 30});
+        std::vector<double> error;
+        for (const double l : lambda) error.push_back(std::abs(dormand_prince_exponent(l, step) - l));
+        expect_regular(f, lambda, error, 1e-11);
+        EXPECT_NEAR(f.exponents[2].value, dormand_prince_exponent(lambda[2], step), 1e-10);
+    }
+    // Hénon's x = (b − 1 + √((1 − b)² + 4a))/2a: log|−ax ± √(a²x² + b)|
+    const double a = 0.2, b = 0.3, x = (b - 1 + std::sqrt((1 - b) * (1 - b) + 4 * a)) / (2 * a);
+    const double half = std::sqrt(a * a * x * x + b);
+    const auto henon = lyapunov_spectrum(ctx, *tangent_map(Henon{.a = a, .b = b}), {.time = 1e5});
+    expect_regular(henon, {std::log(half + a * x), std::log(half - a * x)}, {0, 0}, 1e-12);
+}
+
+// Vectors turn, or grow with the phase: log|r_ii| is a difference along the orbit, and its correlations never end.
+TEST(KnownSpectrum, CyclesHaveTheErrorsOfTheirStep) {
+    Context<Host> ctx;
+    const auto focus = lyapunov_spectrum(ctx, *tangent_map(Lorenz63{.rho = 10}), {.time = 4000});
+    EXPECT_TRUE(focus.resolved);
+    EXPECT_LE(std::abs(focus.sum.value + 41. / 3), focus.sum.half_width);
+    EXPECT_LE(focus.sum.half_width, 1e-6);
+    const LyapunovOptions times{.time = 300, .transient = 100, .alignment = 100};
+    // a damped oscillator, ẍ = −0.2ẋ − x, and r' = r(1 − r²), φ' = 1
+    const auto oscillator = tangent_map(differentiated_flow(
+        {1, 0}, [](const auto* x, auto* d) { d[0] = x[1], d[1] = -x[0] - 0.2 * x[1]; }, 0.1));
+    expect_regular(lyapunov_spectrum(ctx, *oscillator, times), {-0.1, -0.1}, {1e-3, 1e-3}, 0);
+    const auto cycle = tangent_map(differentiated_flow(
+        {1, 0.5},
+        [](const auto* x, auto* d) {
+            const auto r = x[0] * x[0] + x[1] * x[1];
+            d[0] = x[0] * (1 - r) - x[1], d[1] = x[1] * (1 - r) + x[0];
+        },
+        0.1));
+    const auto f = lyapunov_spectrum(ctx, *cycle, times);
+    const double error = std::abs(f.exponents[1].value + 2);
+    EXPECT_GT(error, 1e-9);
+    expect_regular(f, {0, -2}, {error, 2 * error}, 0);
+}
+
+// Chaos, of which only the sum is known exactly, −(σ + 1 + β). A step moves it, by 0.003 for 0.05.
+TEST(Sum, IntervalsHoldTheDivergence) {
+    Context<Host> ctx;
+    for (const double step : {0.01, 0.02, 0.05}) {
+        const auto f = lyapunov_spectrum(ctx, *tangent_map(Lorenz63{.step = step}), {.time = 500});
+        const double error = std::abs(f.sum.value + 41. / 3);
+        EXPECT_LE(error, f.sum.half_width) << step;
+        EXPECT_LE(f.sum.half_width, 10 * error) << step;
+    }
+}
+
 TEST(KnownSpectrum, Lorenz96) {
     Context<Host> ctx;
     const auto f = lyapunov_spectrum(ctx, *tangent_map(Lorenz96{}),

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lyapunov/mean_error.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
 
@@ -39,6 +40,7 @@ Function kolmogorov_sinai(const std::vector<double>& lambda, Index n) {
 Function kaplan_yorke(const std::vector<double>& lambda, Index n) {
     const std::size_t p = lambda.size();
     Function f{static_cast<Index>(p) == n ? static_cast<double>(n) : unknown, std::vector<double>(p, 0.)};
+    if (std::isnan(lambda[0])) f.value = unknown;
     double sum = 0;
     for (std::size_t j = 0; j < p; ++j) {
         if (sum + lambda[j] < 0) {
@@ -50,6 +52,23 @@ Function kaplan_yorke(const std::vector<double>& lambda, Index n) {
         sum += lambda[j];
     }
     return f;
+}
+
+/// A bound of |gradientᵀ(λ of the step − λ)|. The difference to half the step is 1 − 2⁻ᵖ of that for a method of order p, at
+/// least half of it, and is known to the half width of its mean over the pieces.
+double bias_of(const Function& f, const std::vector<std::size_t>& order, const Resolution& resolution) {
+    double rounding = 0;
+    std::vector<double> pieces(static_cast<std::size_t>(resolution.differences.cols()), 0.);
+    for (std::size_t i = 0; i < resolution.rounding.size(); ++i) {
+        if (f.gradient[i] == 0) continue;
+        rounding += std::abs(f.gradient[i]) * resolution.rounding[order[i]];
+        for (std::size_t k = 0; k < pieces.size(); ++k) {
+            pieces[k] += f.gradient[i] * resolution.differences(static_cast<Index>(order[i]), static_cast<Index>(k));
+        }
+    }
+    if (pieces.empty()) return rounding;
+    const double sum = std::accumulate(pieces.begin(), pieces.end(), 0.);
+    return rounding + 2 * (std::abs(sum) + error_of_sum(pieces, 1).half_width) / static_cast<double>(pieces.size());
 }
 
 /// The true exponents are descending, too: the i-th largest is between the i-th largest of the lower ends of all intervals and the i-th
@@ -71,7 +90,8 @@ void widen_to_ordered_ends(std::vector<Estimate>& exponents) {
 
 }  // namespace
 
-void estimate(const BatchSums& batches, double tau, bool linear_growth, LyapunovSpectrum& result) {
+void estimate(const BatchSums& batches, double tau, bool linear_growth, LyapunovSpectrum& result,
+              const Resolution& resolution) {
     const Index n = result.dimension, segments = batches.segments();
     const std::size_t p = static_cast<std::size_t>(batches.p);
     const Index transient = transient_batches(batches.sums, batches.p), G = batches.batches() - transient;
@@ -97,16 +117,23 @@ void estimate(const BatchSums& batches, double tau, bool linear_growth, Lyapunov
 
     // the batches of gradientᵀλ have the error of all complete batches; its mean is over `time`
     Index shortest = 1;
+    const double summation = Scalar<double>::u * static_cast<double>(batches.length);  // relative, of one batch
     const auto estimate_of = [&](const Function& f, Index least, Index* groups = nullptr) {
         std::vector<double> y(static_cast<std::size_t>(G), 0.);
+        double magnitude = 0;
         for (std::size_t i = 0; i < p; ++i) {
             if (f.gradient[i] == 0) continue;
+            magnitude += std::abs(f.gradient[i] * descending[i]);
             for (Index b = 0; b < G; ++b) y[static_cast<std::size_t>(b)] += f.gradient[i] * batch(b, order[i]);
         }
         const SumError error = error_of_sum(y, least, groups);
-        result.resolved = result.resolved && error.resolved;
-        const double complete = static_cast<double>(G) * batch_time;
-        return Estimate{f.value, error.error / complete, error.half_width / complete};
+        const double complete = static_cast<double>(G) * batch_time,
+                     bias = bias_of(f, order, resolution) + summation * magnitude;
+        // batches that all agree to the resolution have nothing that could correlate
+        const auto [low, high] = std::minmax_element(y.begin(), y.end());
+        const bool constant = G > 0 && *high - *low <= 2 * bias * batch_time;
+        result.resolved = result.resolved && (error.resolved || constant);
+        return Estimate{f.value, std::hypot(error.error / complete, bias / 2), error.half_width / complete + bias};
     };
     // slow motions of all exponents together show in their sums first: the entropy has the shortest groups that any may have
     result.resolved = true;

@@ -22,6 +22,7 @@ public:
 
     Index dimension() const override { return field_.dimension(); }
     double step() const override { return step_; }
+    bool set_step(double h) override { return step_ = h, true; }
 
     void advance(Context<Host>& ctx, Index steps, std::span<double> x, MatrixView<double> X) override {
         const Index n = dimension();

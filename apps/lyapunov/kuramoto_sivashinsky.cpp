@@ -17,14 +17,18 @@ namespace {
 class KuramotoSivashinskyMap final : public TangentMap<> {
 public:
     KuramotoSivashinskyMap(double length, Index modes, double step)
-        : L_(length), M_(modes), G_(3 * modes + 1), step_(step) {
-        const std::vector<double> rates = kuramoto_sivashinsky_rates(length, modes);
-        divergence_ = std::accumulate(rates.begin(), rates.end(), 0.);
-        weights_ = etdrk4_weights(step, rates);
+        : L_(length), M_(modes), G_(3 * modes + 1), rates_(kuramoto_sivashinsky_rates(length, modes)) {
+        divergence_ = std::accumulate(rates_.begin(), rates_.end(), 0.);
+        set_step(step);
     }
 
     Index dimension() const override { return 2 * M_; }
     double step() const override { return step_; }
+    bool set_step(double h) override {
+        step_ = h;
+        weights_ = etdrk4_weights(h, rates_);
+        return true;
+    }
     std::string description() const override {
         return fmt::format("kuramoto-sivashinsky length={} modes={} step={}", L_, M_, step_);
     }
@@ -128,6 +132,7 @@ private:
 
     double L_;
     Index M_, G_;
+    std::vector<double> rates_;
     double step_, divergence_;
     Matrix<double> weights_;
     Matrix<double> S_, D_;  // empty before the first steps

@@ -132,6 +132,24 @@ std::vector<double> joined(std::span<const double> y, Index k) {
     return sums;
 }
 
+double bounded_range(std::span<const double> y) {
+    const std::size_t G = y.size();
+    const double mean = std::accumulate(y.begin(), y.end(), 0.) / static_cast<double>(G);
+    double sum = 0, low = 0, high = 0, widest = 0;  // of all, and of the widest eighth
+    for (std::size_t eighth = 0; eighth < 8; ++eighth) {
+        double first = sum, last = sum;
+        for (std::size_t j = eighth * G / 8; j < (eighth + 1) * G / 8; ++j) {
+            sum += y[j] - mean;
+            first = std::min(first, sum);
+            last = std::max(last, sum);
+        }
+        widest = std::max(widest, last - first);
+        low = std::min(low, first);
+        high = std::max(high, last);
+    }
+    return high - low <= 1.25 * widest ? high - low : unknown;
+}
+
 SumError error_of_sum(std::span<const double> y, Index least, Index* shortest) {
     const Index G = static_cast<Index>(y.size());
     if (G < fewest_groups) return {unknown, unknown, false};
@@ -148,6 +166,11 @@ SumError error_of_sum(std::span<const double> y, Index least, Index* shortest) {
     result.error *= scale;
     result.half_width *= scale;
     result.resolved = !seen;
+    if (const double range = seen ? bounded_range(y) : unknown; !std::isnan(range)) {
+        result.error = std::max(result.error, range / 2);
+        result.half_width = std::max(result.half_width, range);
+        result.resolved = true;
+    }
     return result;
 }
 

@@ -11,7 +11,7 @@ namespace quoin {
 struct SumError {
     double error = 0;       ///< standard error
     double half_width = 0;  ///< of the 95% interval
-    bool resolved = true;   ///< false where correlations outlast the longest batches that the series has
+    bool resolved = true;   ///< false where correlations outlast the longest batches that the series has, without a bound
 };
 
 /// The error of Σ y_j of G batches y_j whose sums follow a moving average of order 1, y_j = μ + e_j − θ e_{j−1}, e_j of
@@ -42,8 +42,14 @@ bool has_long_correlations(std::span<const double> y);
 /// y joined in groups of k, from its end.
 std::vector<double> joined(std::span<const double> y, Index k);
 
+/// The range of the sums of y's first deviations from its mean, if it is hardly wider for all batches than for an eighth of them;
+/// otherwise NaN. So it is where y_j = μ + g_{j+1} − g_j of a periodic or quasi-periodic g, whose correlations never end, and
+/// the error of Σ y_j is at most the range of g. The range of a random walk grows with the root of its length.
+double bounded_range(std::span<const double> y);
+
 /// The error of Σ y_j by `MovingAverage`, from groups of batches. Groups of `least` are doubled until no lag beyond 1 is correlated
 /// (`shortest` receives that length) and, where 32 groups remain, once more. At least 16 groups; NaN for fewer batches.
+/// Where 16 groups still correlate, `bounded_range` is the half width if there is one.
 SumError error_of_sum(std::span<const double> y, Index least, Index* shortest = nullptr);
 
 /// The batches d <= G/2 to leave out at the start of p series (p × G, a batch is a column): d minimizes the marginal standard

@@ -15,6 +15,7 @@ public:
 
     Index dimension() const override { return system_->dimension(); }
     double step() const override { return system_->step(); }
+    bool set_step(double h) override { return system_->set_step(h); }
     std::string description() const override { return system_->description(); }
     std::vector<double> initial_state(std::uint64_t seed) const override { return system_->initial_state(seed); }
     std::optional<double> divergence() const override { return system_->divergence(); }

@@ -19,6 +19,7 @@ namespace {
 struct Reconstruction {
     Matrix<double> states;
     Index theiler;
+    double same;  ///< states at this distance or nearer are one
 
     Reconstruction(MatrixView<const double> series, const SeriesOptions& o) {
         require_at_least<Index>("delays", o.delays, 1);
@@ -31,16 +32,47 @@ struct Reconstruction {
             throw InvalidArgument(
                 fmt::format("a series of {} samples is too short for {} delays of {}", series.cols, o.delays, o.lag));
         }
+        require_motion(series);
         states = Matrix<double>(c * o.delays, M);
         for (Index s = 0; s < M; ++s) {
             for (Index delay = 0; delay < o.delays; ++delay) {
                 for (Index i = 0; i < c; ++i) {
                     const Index at = s + (o.delays - 1 - delay) * o.lag;
-                    const double value = series(i, at);
-                    if (!std::isfinite(value)) throw NonFiniteEntry(i, at, "the series");
-                    states(delay * c + i, s) = value;
+                    states(delay * c + i, s) = series(i, at);
                 }
             }
+        }
+    }
+
+    /// Sets `same`. Throws for numbers that are none, and for a series that stands still or repeats itself.
+    void require_motion(MatrixView<const double> series) {
+        const Index c = series.rows, N = series.cols;
+        double range = 0;
+        for (Index i = 0; i < c; ++i) {
+            double low = series(i, 0), high = low;
+            for (Index at = 0; at < N; ++at) {
+                const double value = series(i, at);
+                if (!std::isfinite(value)) throw NonFiniteEntry(at, i, "the series, a sample in each row,");
+                low = std::min(low, value), high = std::max(high, value);
+            }
+            range = std::max(range, high - low);
+        }
+        if (range == 0) throw InvalidArgument("the series is constant, and a Lyapunov exponent is one of motion");
+        same = 1e-10 * range;
+        const auto repeats = [&](Index period) {
+            for (Index at = 0; at + period < N; ++at) {
+                for (Index i = 0; i < c; ++i) {
+                    if (std::abs(series(i, at + period) - series(i, at)) > same) return false;
+                }
+            }
+            return true;
+        };
+        for (Index period = 1; period <= N / 2; ++period) {
+            if (!repeats(period)) continue;
+            throw InvalidArgument(fmt::format(
+                "the series repeats itself every {} samples, so that states have no neighbours but themselves: the "
+                "largest exponent of a cycle is 0, and the others need its perturbations",
+                period));
         }
     }
 
@@ -50,13 +82,14 @@ struct Reconstruction {
         return sum;
     }
 
-    /// The k states of the first `count` that are nearest to state s and `theiler` away in time, not nearer than `least`.
-    std::vector<Index> nearest(Index s, Index count, Index k, double least) const {
+    /// The k states of the first `count` that are nearest to state s, `theiler` away in time, and not the same: an instrument that
+    /// rounds gives one state twice, and no direction leads from one to the other. Fewer than k if there are no more.
+    std::vector<Index> nearest(Index s, Index count, Index k) const {
         std::vector<std::pair<double, Index>> all;
         for (Index other = 0; other < count; ++other) {
             if (std::abs(other - s) < theiler) continue;
             const double square = square_of_distance(s, other);
-            if (square > least) all.emplace_back(square, other);
+            if (square > same * same) all.emplace_back(square, other);
         }
         k = std::min<Index>(k, static_cast<Index>(all.size()));
         std::partial_sort(all.begin(), all.begin() + k, all.end());
@@ -65,6 +98,32 @@ struct Reconstruction {
         return found;
     }
 };
+
+/// Whether the affine map of d variables is determined by these k points, a row of A (k×(d + 1)) each: by Gram and Schmidt, every
+/// column keeps 1e-8 of its length.
+bool is_determined(MatrixView<const double> A) {
+    std::vector<double> Q(A.data, A.data + A.rows * A.cols);
+    const auto column = [&](Index j) {
+        return std::span(Q).subspan(static_cast<std::size_t>(j * A.rows), static_cast<std::size_t>(A.rows));
+    };
+    const auto dot = [](std::span<const double> x, std::span<const double> y) {
+        return std::inner_product(x.begin(), x.end(), y.begin(), 0.);
+    };
+    for (Index j = 0; j < A.cols; ++j) {
+        const std::span<double> q = column(j);
+        const double before = dot(q, q);
+        for (int pass = 0; pass < 2; ++pass) {
+            for (Index l = 0; l < j; ++l) {
+                const double r = dot(column(l), q);
+                for (std::size_t i = 0; i < q.size(); ++i) q[i] -= r * column(l)[i];
+            }
+        }
+        const double norm = std::sqrt(dot(q, q));
+        if (!(norm > 1e-8 * std::sqrt(before))) return false;
+        for (double& value : q) value /= norm;
+    }
+    return true;
+}
 
 /// The slope of y over 0, 1, … by least squares.
 double slope_of(std::span<const double> y) {
@@ -94,11 +153,11 @@ SeriesDivergence series_divergence(Context<Host>& ctx, MatrixView<const double> 
     for_each_block(ctx, flops, sums.view(), 1, [&](Index part, MatrixView<double> column) {
         for (Index s = part * count / parts; s < (part + 1) * count / parts; ++s) {
             throw_if_stopped(ctx);
-            const std::vector<Index> neighbour = r.nearest(s, count, 1, 0);
+            const std::vector<Index> neighbour = r.nearest(s, count, 1);
             if (neighbour.empty()) continue;
             for (Index k = 0; k < horizon; ++k) {
                 const double square = r.square_of_distance(s + k, neighbour[0] + k);
-                if (square > 0) column(k, 0) += std::log(square) / 2, column(horizon + k, 0) += 1;
+                if (square > r.same * r.same) column(k, 0) += std::log(square) / 2, column(horizon + k, 0) += 1;
             }
         }
     });
@@ -153,22 +212,35 @@ LyapunovSpectrum series_spectrum(Context<Host>& ctx, MatrixView<const double> se
         for (Index i = 0; i < d; ++i) Q(i, j) = i == j;
     }
     constexpr Index chunk = 1024;
+    Index skipped = 0;
     for (Index begin = 0; begin < jacobians; begin += chunk) {
         throw_if_stopped(ctx);
         const Index problems = std::min(chunk, jacobians - begin);
         Matrix<double> A(k * (d + 1), problems), B(k * d, problems);
         const double flops = 3.0 * static_cast<double>(problems) * static_cast<double>(count * d);
+        std::vector<char> determined(static_cast<std::size_t>(problems), 0);
         for_each_block(ctx, flops, A.view(), 16, [&](Index b, MatrixView<double> block) {
             for (Index column = 0; column < block.cols; ++column) {
                 const Index problem = 16 * b + column, s = (begin + problem) * evolve;
-                const std::vector<Index> found = r.nearest(s, count, k, -1);
-                for (Index row = 0; row < k; ++row) {
-                    const Index other = found[static_cast<std::size_t>(row)];
-                    block(row, column) = 1;
-                    for (Index i = 0; i < d; ++i) {
-                        block((i + 1) * k + row, column) = r.states(i, other) - r.states(i, s);
-                        B(i * k + row, problem) = r.states(i, other + evolve) - r.states(i, s + evolve);
+                const MatrixView<double> neighbours{block.at(0, column), k, d + 1};
+                // every neighbour of k, every second of 2k, …, until they lie in no plane
+                for (Index every = 1; every <= 8 && !determined[static_cast<std::size_t>(problem)]; every *= 2) {
+                    const std::vector<Index> found = r.nearest(s, count, every * k);
+                    if (static_cast<Index>(found.size()) < every * k) break;
+                    for (Index row = 0; row < k; ++row) {
+                        const Index other = found[static_cast<std::size_t>((row + 1) * every - 1)];
+                        neighbours(row, 0) = 1;
+                        for (Index i = 0; i < d; ++i) {
+                            neighbours(row, i + 1) = r.states(i, other) - r.states(i, s);
+                            B(i * k + row, problem) = r.states(i, other + evolve) - r.states(i, s + evolve);
+                        }
                     }
+                    determined[static_cast<std::size_t>(problem)] = is_determined(neighbours);
+                }
+                if (determined[static_cast<std::size_t>(problem)]) continue;
+                for (Index row = 0; row < k; ++row) {  // a problem to leave out, which the batch can solve
+                    for (Index i = 0; i <= d; ++i) neighbours(row, i) = row == i;
+                    for (Index i = 0; i < d; ++i) B(i * k + row, problem) = 0;
                 }
             }
         });
@@ -185,15 +257,21 @@ LyapunovSpectrum series_spectrum(Context<Host>& ctx, MatrixView<const double> se
             }
             ThinQR<double> thin =
                 qr<double>(ctx, std::as_const(Z).view(), Options{.q = QForm::Explicit}).take_thin(ctx);
-            const Matrix<double> R = std::move(thin.R);
-            Q = std::move(thin.Q);
             std::vector<double> logarithms;
-            for (Index i = 0; i < p; ++i) logarithms.push_back(std::log(std::abs(R(i, i))));
+            for (Index i = 0; i < p; ++i) logarithms.push_back(std::log(std::abs(thin.R(i, i))));
+            const auto finite = [](double value) { return std::isfinite(value); };
+            if (!determined[static_cast<std::size_t>(problem)] ||
+                !std::all_of(logarithms.begin(), logarithms.end(), finite)) {
+                ++skipped;
+                continue;
+            }
+            Q = std::move(thin.Q);
             sums.add(logarithms);
         }
     }
     LyapunovSpectrum result;
     result.dimension = d;
+    result.skipped = skipped;
     estimate(sums, static_cast<double>(evolve) * options.interval, false, result);
     result.steps_between_qr = evolve;
     result.method = Method::BlockedHouseholder;

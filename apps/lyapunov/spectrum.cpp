@@ -52,7 +52,8 @@ public:
           state_(n_, p_),
           x_(ctx, n_, 1),
           diagonal_(ctx, p_, 1),
-          diagonal_on_host_(p_, 1) {
+          diagonal_on_host_(p_, 1),
+          rounding_(static_cast<std::size_t>(p_)) {
         require_at_least<Index>("steps_per_qr", options.steps_per_qr, 1);
         require_positive("time", options.time);
         require_finite("until", options.until);
@@ -169,18 +170,14 @@ private:
         } else {
             const std::vector<double> x = state_.x;
             Matrix<T, D> Q;
-            if (can_be_cut()) {
-                Q = Matrix<T, D>(ctx_, n_, p_);
-                copy<T>(ctx_, std::as_const(Q_).view(), Q.view());
-            }
+            if (can_be_cut()) Q = copy_of(Q_);
             std::vector<double> logarithms(static_cast<std::size_t>(p_));
             evolution_seconds_ = qr_seconds_ = 0;
             while (!evolve_vectors(logarithms)) {
                 state_.parts = std::min(2 * state_.parts, options_.steps_per_qr);
                 state_.x = x;
                 put_state();
-                Q_ = Matrix<T, D>(ctx_, n_, p_);
-                copy<T>(ctx_, std::as_const(Q).view(), Q_.view());
+                Q_ = copy_of(Q);
             }
             if (state_.segment > aligned_) state_.batches.add(logarithms);
             const double forces = std::min(forces_seconds_, evolution_seconds_);
@@ -190,6 +187,13 @@ private:
         }
         state_.seconds += since(start);
         whole_ = true;
+    }
+
+    template <class S>
+    Matrix<S, D> copy_of(const Matrix<S, D>& A) {
+        Matrix<S, D> B(ctx_, A.rows(), A.cols());
+        copy<S>(ctx_, A.view(), B.view());
+        return B;
     }
 
     void advance(Index steps) {
@@ -202,11 +206,13 @@ private:
     }
 
     /// A segment in `parts`, each followed by Z = Q'R; log|r_ii| of all parts are added up. False where a part was too long.
-    bool evolve_vectors(std::vector<double>& logarithms) {
+    /// `halves`: 2 if the system's step has been halved, and otherwise 1.
+    bool evolve_vectors(std::vector<double>& logarithms, Index halves = 1) {
         const Index k = options_.steps_per_qr, parts = state_.parts;
         std::fill(logarithms.begin(), logarithms.end(), 0.);
+        std::fill(rounding_.begin(), rounding_.end(), 0.);
         for (Index part = 0; part < parts; ++part) {
-            advance((part + 1) * k / parts - part * k / parts);
+            advance(halves * ((part + 1) * k / parts - part * k / parts));
             WorkTimer<D> reorthonormalisation(ctx_);
             Matrix<T, D> R;
             try {
@@ -246,6 +252,7 @@ private:
                 }
             }
             logarithms[static_cast<std::size_t>(j)] += std::log(r);
+            if (r > 0) rounding_[static_cast<std::size_t>(j)] += Scalar<T>::u * norm / r;
         }
         return true;
     }
@@ -263,9 +270,87 @@ private:
         const auto small = [&](const Estimate& e) { return e.half_width <= options_.until; };
         return options_.until == 0 || std::all_of(f.exponents.begin(), f.exponents.end(), small);
     }
-    void estimate_into(LyapunovSpectrum& f) const {
+    void estimate_into(LyapunovSpectrum& f, const Resolution& resolution = {}) const {
         f.dimension = n_;
-        estimate(state_.batches, tau_, system_.energy(state_.x).has_value(), f);
+        estimate(state_.batches, tau_, system_.energy(state_.x).has_value(), f, resolution);
+    }
+
+    /// What the step and rounding may have done to the exponents, from a stretch after the run, 1/64 of its length and at most
+    /// 4096 segments, with the step and with half of it. The state and the vectors stay those of the end. Nothing is known if the
+    /// system cannot go on, or its vectors need shorter segments.
+    Resolution resolution() {
+        const double h = system_.step();
+        const std::vector<double> end = state_.x;
+        Matrix<double, D> x = copy_of(x_);
+        Matrix<T, D> Q = copy_of(Q_);
+        Resolution found;
+        const auto restore = [&] {
+            system_.set_step(h);
+            state_.x = end;
+            x_ = std::move(x);
+            Q_ = std::move(Q);
+        };
+        try {
+            if (!compare_with_half_step(h, found)) found = {};
+        } catch (const Error& error) {
+            restore();
+            if (error.code() == ErrorCode::Interrupted) throw;
+            return {};
+        } catch (...) {
+            restore();
+            throw;
+        }
+        restore();
+        return found;
+    }
+
+    /// Both copies start from one state again before perturbations have grown by e², so that their difference is due to the step.
+    /// In regular motion they never do, and each comes to its own attractor; without friction there is none, and they start again
+    /// every time. False where a segment is too long.
+    bool compare_with_half_step(double h, Resolution& found) {
+        constexpr Index pieces = Resolution::pieces;
+        const Index sampled = state_.batches.segments();
+        if (sampled < pieces) return false;
+        const Index length = std::clamp<Index>(sampled / 64 / pieces, 1, 256);  // of a piece
+        const std::vector<double> totals = state_.batches.total();
+        const double growth = *std::max_element(totals.begin(), totals.end()) / static_cast<double>(sampled);
+        const bool has_step = system_.set_step(h), conservative = system_.energy(state_.x).has_value();
+        found.differences = Matrix<double>(p_, has_step ? pieces : 0);
+        std::fill_n(found.differences.data(), found.differences.rows() * found.differences.cols(), 0.);
+        found.rounding.assign(static_cast<std::size_t>(p_), 0.);
+
+        const double k = static_cast<double>(options_.steps_per_qr), n = static_cast<double>(n_);
+        std::vector<double> logarithms(static_cast<std::size_t>(p_));
+        Matrix<double, D> x;  // with half the step
+        Matrix<T, D> Q;
+        double grown = std::numeric_limits<double>::infinity();  // log of a perturbation since the copies were one
+        for (Index s = 0; s < pieces * length; ++s, grown += growth) {
+            throw_if_stopped(ctx_);
+            if (has_step && (grown + growth > 2 || conservative)) {
+                x = copy_of(x_);
+                Q = copy_of(Q_);
+                grown = 0;
+            }
+            if (!evolve_vectors(logarithms)) return false;
+            for (std::size_t i = 0; i < logarithms.size(); ++i) {
+                found.rounding[i] +=
+                    2 * (std::sqrt(n) + k) * rounding_[i] / (static_cast<double>(pieces * length) * tau_);
+            }
+            if (!has_step) continue;
+            const std::vector<double> whole = logarithms;
+            std::swap(x, x_);
+            std::swap(Q, Q_);
+            system_.set_step(h / 2);
+            if (!evolve_vectors(logarithms, 2)) return false;
+            system_.set_step(h);
+            std::swap(x, x_);
+            std::swap(Q, Q_);
+            for (std::size_t i = 0; i < logarithms.size(); ++i) {
+                found.differences(static_cast<Index>(i), s / length) +=
+                    (whole[i] - logarithms[i]) / (static_cast<double>(length) * tau_);
+            }
+        }
+        return true;
     }
 
     /// Q of a matrix of independent normal numbers, as good as any: almost every one has a part of every direction.
@@ -313,8 +398,7 @@ private:
 
     /// What a segment of the state alone takes: vector field, forces.
     void measure_forces() {
-        Matrix<double, D> x(ctx_, n_, 1);
-        copy<double>(ctx_, std::as_const(x_).view(), x.view());
+        Matrix<double, D> x = copy_of(x_);
         WorkTimer<D> timer(ctx_);
         system_.advance(ctx_, options_.steps_per_qr, {x.data(), static_cast<std::size_t>(n_)}, {});
         timer.stop();
@@ -332,9 +416,10 @@ private:
         saved_segment_ = state_.segment;
     }
 
-    LyapunovSpectrum result(bool completed) const {
+    LyapunovSpectrum result(bool completed) {
         LyapunovSpectrum result;
-        estimate_into(result);
+        const Clock::time_point start = Clock::now();
+        estimate_into(result, completed ? resolution() : Resolution{});
         result.reached = reached(result);
         result.steps_between_qr = (options_.steps_per_qr + state_.parts - 1) / state_.parts;
         result.vanishing = system_.vanishing_exponents();
@@ -353,7 +438,7 @@ private:
                 0);
         }
         result.method = method_;
-        result.seconds = state_.seconds;
+        result.seconds = state_.seconds + since(start);
         result.qr_seconds = state_.qr_seconds;
         result.tangent_seconds = state_.tangent_seconds;
         result.force_seconds = state_.force_seconds;
@@ -380,7 +465,8 @@ private:
     Plan plan_;
     Method method_ = Method::Auto;
     double forces_seconds_ = 0, evolution_seconds_ = 0, qr_seconds_ = 0;  // of a segment
-    bool whole_ = true;                                                   // false in the middle of a segment
+    std::vector<double> rounding_;  // of log|r_ii| in a segment, in units of n + k
+    bool whole_ = true;             // false in the middle of a segment
     Clock::time_point saved_ = Clock::now();
     Index saved_segment_ = -1;
 };

@@ -21,6 +21,7 @@ public:
 
     Index dimension() const override { return 2 * particles_ * d_; }
     double step() const override { return step_; }
+    bool set_step(double h) override { return step_ = h, true; }
     void advance(Context<Host>& ctx, Index steps, std::span<double> x, MatrixView<double> X) override;
     std::optional<double> energy(std::span<const double> x) const override;
     std::optional<double> divergence() const override { return 0; }

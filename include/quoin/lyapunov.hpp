@@ -22,6 +22,9 @@ public:
     virtual Index dimension() const = 0;
     /// Time of one step; 1 for maps.
     virtual double step() const { return 1; }
+    /// Makes the following steps `h` long and returns true; false, and no change, for maps and where the step is fixed. A run
+    /// compares its exponents with those of half the step if it can.
+    virtual bool set_step(double) { return false; }
     /// The system and its parameters, every digit: two maps of one description are one map.
     virtual std::string description() const = 0;
     /// A state to start from, a function of `seed`, or the caller's.
@@ -220,6 +223,7 @@ struct LyapunovSpectrum {
     double discarded = 0;        ///< of `time`, at its start: a transient that was found, and is in no result
     Index segments = 0;          ///< sampled; of `steps_per_qr` steps each
     Index steps_between_qr = 0;  ///< `steps_per_qr`, or fewer where the vectors' growth asked for it
+    Index skipped = 0;      ///< `series_spectrum`: Jacobians that its neighbours did not determine, in no average
     bool resolved = true;   ///< false where correlations last longer than 1/16 of the time: errors may be too small
     bool completed = true;  ///< false where `on_segment` ended the run
     bool reached = true;    ///< false where the run ended before no half width was above `until`
@@ -246,7 +250,8 @@ double half_width_after(const LyapunovSpectrum& spectrum, Index i, Index b);
 ///
 /// Errors come from 128 to 255 batches whose length grows with the run, as a moving average of order 1 after groups of them have
 /// outgrown their correlations; where log|r_ii| is a difference of a bounded function along the orbit, as that of the flow's
-/// direction is, the error is O(1/T). A transient at the start is found by the marginal standard error (White 1997) and left out.
+/// direction is, the error is O(1/T). Intervals include the error of the step, by a comparison with half the step over 1/64 of the
+/// run, at least 16 segments, after its end, if `set_step` can and the run is completed; and rounding. A transient at the start is found by the marginal standard error (White 1997) and left out.
 /// In a system that conserves energy the intervals of exponents near 0 include log(K)/T, which vectors that grow linearly have.
 /// No error knows the bias of vectors that have not found their directions, nor a motion slower than the run.
 ///

@@ -26,10 +26,12 @@ struct SeriesDivergence {
 
 /// The largest exponent of a series (c×N): every state is followed beside its nearest neighbour, and their mean log-distance grows
 /// like λ₁t (Rosenstein, Collins and De Luca 1993). The slope is that of least squares where the curve rises from 15% to 70% of
-/// the way to its plateau: noise makes a jump before it. Its error is the scatter of 16 consecutive parts of the series, and does
+/// the way to its plateau: noise makes a jump before it. States within 1e-10 of the series' range of each other are one, and no
+/// neighbours: an instrument that rounds gives a state twice. Its error is the scatter of 16 consecutive parts of the series, and does
 /// not have the bias of noise or of too few delays; look at the curve. N²d flops. Blocks.
 ///
-/// Throws InvalidArgument (a series too short, options), NonFiniteEntry.
+/// Throws InvalidArgument (options; a series that is too short, is constant or repeats itself), NonFiniteEntry (`row` is the sample,
+/// `col` the component).
 ///
 ///     auto f = series_divergence(ctx, x.view(), {.delays = 3, .lag = 11, .interval = 0.01});
 SeriesDivergence series_divergence(Context<Host>& ctx, MatrixView<const double> series,
@@ -41,7 +43,11 @@ SeriesDivergence series_divergence(Context<Host>& ctx, MatrixView<const double> 
 ///
 /// Errors are those of a spectrum. They do not have the bias of noise, of curvature within a neighbourhood or of too few delays;
 /// directions that contract faster than the noise allows, and those that a reconstruction adds, have exponents without a meaning.
-/// N²d flops. Blocks. Throws as above, and RankDeficient where neighbours lie in a plane: fewer delays, or more neighbours.
+/// N²d flops. Blocks. Throws as above.
+///
+/// If the neighbours of a state lie in a plane, every second of twice as many is taken, up to every eighth. A Jacobian that these
+/// do not determine either, or that is singular, is left out, and counted in `skipped`. If all are, the exponents are NaN: fewer
+/// delays, or more neighbours.
 ///
 ///     auto f = series_spectrum(ctx, x.view(), {.delays = 3, .lag = 5, .interval = 0.02});  // f.exponents
 LyapunovSpectrum series_spectrum(Context<Host>& ctx, MatrixView<const double> series,

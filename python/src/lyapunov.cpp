@@ -140,7 +140,7 @@ nb::tuple series(const nb::object& samples, Index components, Index count, Index
     }
     const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
     return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.kaplan_yorke),
-                          to_tuple(d.exponent), vector(d.times), vector(d.logarithms), d.first, d.last);
+                          to_tuple(d.exponent), vector(d.times), vector(d.logarithms), d.first, d.last, s.skipped, s.segments);
 }
 
 }  // namespace

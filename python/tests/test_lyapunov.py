@@ -1,6 +1,7 @@
 import os
 import signal
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -117,9 +118,9 @@ def test_what_the_callers_code_is_given_may_be_kept():
         return 4 * x * (1 - x)
 
     quoin.lyapunov(f, lambda x, V: (4 - 8 * x) * V, [0.3], kind="map", time=30, transient=0, alignment=0, every=1)
-    # segments of the state alone, whose time is measured, come again
+    # segments of the state alone, whose time is measured, come again; 16 more show the effect of rounding
     states = {x.item() for x in kept}
-    assert len(states) == 30 and sum(4 * x * (1 - x) in states for x in states) == 29
+    assert len(states) == 46 and sum(4 * x * (1 - x) in states for x in states) == 45
 
 
 def test_callbacks_checkpoints_and_exceptions(tmp_path):
@@ -284,3 +285,36 @@ def test_a_measured_series_has_its_exponents():
             quoin.lyapunov_series(x, **wrong)
     with pytest.raises(quoin.InvalidArgument, match="one or two dimensions"):
         quoin.lyapunov_series(np.zeros((3, 3, 3)))
+
+
+def test_a_series_of_an_instrument_that_rounds():
+    x = [0.3]
+    for _ in range(2999):
+        x.append(4 * x[-1] * (1 - x[-1]))
+    # four decimals, and the integers of a converter with 12 bits: rounding is noise, of some percent of ln 2
+    for series in (np.round(x, 4), np.round(np.array(x) * 4095).astype(np.int32)):
+        result = quoin.lyapunov_series(series, delays=1, horizon=30)
+        assert result.exponents == pytest.approx([np.log(2)], abs=0.02) and result.skipped < 60
+        assert result.largest.value == pytest.approx(np.log(2), abs=0.035)
+    with pytest.warns(UserWarning, match="Jacobians are left out"):
+        sine = quoin.lyapunov_series(np.sin(0.1 * np.arange(1500)), lag=10)
+    assert np.isnan(sine.exponents).all() and sine.skipped == 147 and abs(sine.largest.value) < 1e-3
+    for series, match in [(np.ones(500), "is constant"), (np.tile([1.0, 2, 3, 2], 200), "repeats itself every 4 samples")]:
+        with pytest.raises(quoin.InvalidArgument, match=match):
+            quoin.lyapunov_series(series)
+    gap = np.random.default_rng(0).standard_normal((500, 2))
+    gap[300, 1] = np.nan
+    with pytest.raises(quoin.NonFiniteEntry, match="row 300, column 1"):
+        quoin.lyapunov_series(gap)
+
+
+def test_regular_motion_has_the_error_of_its_step():
+    def cycle(x):  # r' = r(1 - r^2), an angle that grows by 1: 0 and -2
+        r = x[0] * x[0] + x[1] * x[1]
+        return [x[0] * (1 - r) - x[1], x[1] * (1 - r) + x[0]]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = quoin.lyapunov(cycle, None, [1, 0.5], step=0.1, time=60, transient=30, alignment=30)
+    error = np.abs(result.exponents - [0, -2])
+    assert 1e-9 < error[1] < result.half_widths[1] < 10 * error[1] and error[0] <= result.half_widths[0]

@@ -154,6 +154,8 @@ public:
         vector_weights_ = copy_to_device<T>(ctx, std::as_const(rounded).view());
     }
 
+    bool set_step(double) override { return false; }  // the weights belong to the step
+
     void advance(Context<Cuda>& ctx, Index steps, std::span<double> x, MatrixView<T, Cuda> X) override {
         const Span span(ctx, "advance");
         Arena::Frame frame(ctx);

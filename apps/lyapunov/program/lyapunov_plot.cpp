@@ -1,11 +1,14 @@
 #include "lyapunov_plot.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "output_files.hpp"
 #include "plot/figure.hpp"
+#include "plot/png.hpp"
 
 namespace quoin::cli {
 
@@ -104,6 +107,64 @@ std::string lyapunov_spectrum_svg(const LyapunovSpectrum& spectrum) {
     for (int c = 0; c < 3; ++c) figure.curve(top, index, parts[c], colors[c], 1.8, 1000);
     figure.curve(bottom, index, sums, "#333333", 1.8, 100);
     return figure.svg();
+}
+
+std::string series_divergence_svg(const SeriesDivergence& divergence) {
+    const std::vector<double>&times = divergence.times, &y = divergence.logarithms;
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const double value : y) {
+        if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
+    }
+    if (!(high > low)) low = -1, high = 1;
+    const double margin = 0.05 * (high - low);
+    plot::Figure figure(480, 0, times.back());
+    const plot::Panel panel{20, 430, low - margin, high + margin};
+    figure.axes(panel, plot::ticks(panel.low, panel.high, 10), "mean log-distance of neighbours", "#333333", plain);
+    figure.name_abscissa(panel, "time");
+    figure.curve(panel, times, y, negative_color, 1.8, 100);
+    // the line of the slope, through the middle of the range that it is of
+    const std::size_t first = static_cast<std::size_t>(divergence.first),
+                      last = static_cast<std::size_t>(divergence.last);
+    double time = 0, value = 0;
+    for (std::size_t k = first; k < last; ++k) {
+        time += times[k] / static_cast<double>(last - first);
+        value += y[k] / static_cast<double>(last - first);
+    }
+    const double slope = divergence.exponent.value, half = times[last - 1] - times[first];
+    std::vector<double> abscissas, line;
+    for (const double t : {std::max(0., time - half), std::min(times.back(), time + half)}) {
+        abscissas.push_back(t);
+        line.push_back(std::clamp(value + slope * (t - time), panel.low, panel.high));
+    }
+    figure.curve(panel, abscissas, line, positive_color, 1.8, 0);
+    figure.text(figure.right - 12, panel.bottom - 12, "end",
+                fmt::format("slope {:.4g} ± {:.2g} between {:g} and {:g}", slope, divergence.exponent.half_width,
+                            times[first], times[last - 1]));
+    return figure.svg();
+}
+
+void check_plot(const std::string& path) {
+    if (path.empty()) return;
+    if (!path.ends_with(".svg") && !path.ends_with(".png")) {
+        throw CLI::ValidationError("--plot", "'" + path + "' must end in .svg or .png");
+    }
+    if (path.ends_with(".png") && !plot::has_png()) {
+        throw InvalidArgument(path + ": this quoin was built without librsvg and draws .svg only");
+    }
+    require_writable(path);
+}
+
+void write_plot(const std::string& path, const std::string& svg) {
+    write_text(path, path.ends_with(".png") ? plot::png(svg) : svg);
+}
+
+Matrix<double> table_of(const std::vector<Estimate>& exponents) {
+    Matrix<double> table(static_cast<Index>(exponents.size()), 3);
+    for (Index i = 0; i < table.rows(); ++i) {
+        const Estimate& exponent = exponents[static_cast<std::size_t>(i)];
+        table(i, 0) = exponent.value, table(i, 1) = exponent.error, table(i, 2) = exponent.half_width;
+    }
+    return table;
 }
 
 }  // namespace quoin::cli

@@ -7,13 +7,13 @@
 
 #include "arguments.hpp"
 #include "covariant_report.hpp"
+#include "estimate_text.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "lyapunov_plot.hpp"
 #include "lyapunov_system.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
-#include "plot/png.hpp"
 #include "program.hpp"
 #include "progress_bar.hpp"
 #include "series_report.hpp"
@@ -116,19 +116,13 @@ JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const Ly
     return json;
 }
 
-/// Four decimals, and as many as half the width of the interval needs for two digits, up to eight.
-int decimals_of(const Estimate& estimate) {
-    if (!(estimate.half_width > 0)) return 4;
-    return std::clamp(static_cast<int>(std::ceil(-std::log10(estimate.half_width))) + 1, 4, 8);
-}
-
 void print_estimate(const char* name, const Estimate& estimate, const std::string& remark = "") {
     if (std::isnan(estimate.value)) {
         fmt::print("{:<14} not reached by these exponents\n", name);
     } else {
         const int decimals = decimals_of(estimate);
-        fmt::print("{:<14} {:.{}f} ± {:.{}f} (95%: ± {:.{}f}){}\n", name, estimate.value, decimals, estimate.error,
-                   decimals, estimate.half_width, decimals, remark);
+        fmt::print("{:<14} {} ± {} (95%: ± {}){}\n", name, rounded(estimate.value, decimals),
+                   size(estimate.error, decimals), size(estimate.half_width, decimals), remark);
     }
 }
 
@@ -144,12 +138,14 @@ void print_exponents(const LyapunovSpectrum& f) {
         }
         const Estimate& exponent = f.exponents[i];
         const int decimals = decimals_of(exponent);
-        fmt::print("  {:>6}       {:>9.{}f} ± {:.{}f}   95%: ± {:.{}f}\n", i + 1, exponent.value, decimals,
-                   exponent.error, decimals, exponent.half_width, decimals);
+        fmt::print("  {:>6}       {:>9} ± {}   95%: ± {}\n", i + 1, rounded(exponent.value, decimals),
+                   size(exponent.error, decimals), size(exponent.half_width, decimals));
     }
     const bool whole = static_cast<Index>(p) == f.dimension;
     print_estimate("sum", f.sum,
-                   whole && f.divergence ? fmt::format(", exactly {:.4f} by the mean divergence", *f.divergence) : "");
+                   whole && f.divergence
+                       ? fmt::format(", exactly {:.{}f} by the mean divergence", *f.divergence, decimals_of(f.sum))
+                       : "");
     print_estimate("entropy", f.kolmogorov_sinai,
                    fmt::format(" (Kolmogorov-Sinai), {} exponent{} above 0", f.positive, f.positive == 1 ? "" : "s"));
     print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
@@ -171,7 +167,10 @@ void print_warnings(const LyapunovOptions& options, const LyapunovSpectrum& f) {
                    f.steps_between_qr, options.steps_per_qr);
     }
     if (!f.reached) {
-        fmt::print("warning        --until {:g} was not reached: a longer --time\n", options.until);
+        fmt::print(
+            "warning        --until {:g} was not reached: a longer --time, or a shorter --step where that is the "
+            "limit\n",
+            options.until);
     }
 }
 
@@ -193,18 +192,6 @@ void print_report(const RunInUse& run, const LyapunovOptions& options, bool aske
                100 * share(f.qr_seconds, f), 100 * share(f.tangent_seconds, f), 100 * share(f.force_seconds, f));
     fmt::print("QR             {} in {}, {:.3g} reorthonormalisations/s\n", to_string(f.method), to_string(run.dtype),
                rate(f));
-}
-
-/// Throws where no such file can be written: another kind, no librsvg, no folder.
-void check_plot(const std::string& path) {
-    if (path.empty()) return;
-    if (!path.ends_with(".svg") && !path.ends_with(".png")) {
-        throw CLI::ValidationError("--plot", "'" + path + "' must end in .svg or .png");
-    }
-    if (path.ends_with(".png") && !plot::has_png()) {
-        throw InvalidArgument(path + ": this quoin was built without librsvg and draws .svg only");
-    }
-    require_writable(path);
 }
 
 /// The vectors and their copy, R and the workspace of their QR, and what the system needs beside.
@@ -266,6 +253,9 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
         Context<Host> ctx(arguments.common.threads);
         SeriesArguments series = arguments.series;
         series.options.exponents = arguments.exponents.value_or(0);
+        series.out = arguments.out;
+        series.plot = arguments.plot;
+        check_plot(series.plot);
         run_series(ctx, series, arguments.common.json);
         return;
     }
@@ -309,16 +299,10 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
 
     const JsonLine report = report_of(in_use, options, f);
     if (!arguments.plot.empty()) {
-        const std::string svg = lyapunov_convergence_svg(f);
-        write_text(arguments.plot, arguments.plot.ends_with(".png") ? plot::png(svg) : svg);
+        write_plot(arguments.plot, lyapunov_convergence_svg(f));
     }
     if (directory) {
-        Matrix<double> table(static_cast<Index>(f.exponents.size()), 3);
-        for (Index i = 0; i < table.rows(); ++i) {
-            const Estimate& exponent = f.exponents[static_cast<std::size_t>(i)];
-            table(i, 0) = exponent.value, table(i, 1) = exponent.error, table(i, 2) = exponent.half_width;
-        }
-        write_npy<double>(exponents_path, table.view());
+        write_npy<double>(exponents_path, table_of(f.exponents).view());
         write_text(convergence_path, lyapunov_convergence_svg(f));
         write_text(spectrum_path, lyapunov_spectrum_svg(f));
         write_text(report_path, report.text() + "\n");
@@ -393,7 +377,9 @@ int main(int argc, char** argv) {
         .add_option("--out", arguments.out,
                     "Folder for exponents.npy (value, error, half width), convergence.svg, spectrum.svg, report.json")
         ->type_name("DIR");
-    command.add_option("--plot", arguments.plot, "The exponents over the time averaged, as FILE.svg or FILE.png")
+    command
+        .add_option("--plot", arguments.plot,
+                    "The exponents over the time averaged (--series: the divergence), as FILE.svg or FILE.png")
         ->type_name("FILE");
     command.add_flag(
         "--covariant", arguments.covariant,

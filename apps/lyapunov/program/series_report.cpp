@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <optional>
 
+#include "estimate_text.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
+#include "lyapunov_plot.hpp"
+#include "output_files.hpp"
+#include "quoin/io.hpp"
 
 namespace quoin::cli {
 
@@ -19,7 +25,9 @@ void SeriesArguments::add_to(CLI::App& command) {
             "--series", file,
             "Exponents of a measured series in place of a SYSTEM: FILE has a sample a row, a component a column.\n"
             "States are made of delays. Prints the largest exponent by nearest neighbours (Rosenstein et al. 1993)\n"
-            "and --exponents of the product of Jacobians (Sano and Sawada 1985)")
+            "and --exponents of the product of Jacobians (Sano and Sawada 1985). --plot draws the divergence of "
+            "neighbours,\n"
+            "which must rise along a line; DIR has divergence.csv, divergence.svg, exponents.npy, report.json")
         ->group(series_heading)
         ->type_name("FILE");
     const auto add = [&](const char* name, Index& value, const char* description) {
@@ -41,7 +49,8 @@ void SeriesArguments::check(const CLI::App& command) const {
     for (const CLI::Option* option : command.get_options()) {
         const std::string name = option->get_name();
         const bool shared = option->get_group() == series_heading || option->get_group() == reading_heading ||
-                            name == "--exponents" || name == "--threads" || name == "--json";
+                            name == "--exponents" || name == "--threads" || name == "--json" || name == "--out" ||
+                            name == "--plot";
         if (option->count() > 0 && !shared) throw CLI::ValidationError(name, "is not for --series");
     }
 }
@@ -50,35 +59,66 @@ void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json)
     const Matrix<double> rows = open_matrix(arguments.file, arguments.reading, 0).read<double>();
     Matrix<double> series(rows.cols(), rows.rows());
     transpose<double, Host>(ctx, rows.view(), series.view());
+    std::optional<OutputDirectory> directory;
+    std::string divergence_path, picture_path, exponents_path, report_path;
+    if (!arguments.out.empty()) {
+        directory.emplace(arguments.out);
+        divergence_path = directory->file("divergence.csv");
+        picture_path = directory->file("divergence.svg");
+        exponents_path = directory->file("exponents.npy");
+        report_path = directory->file("report.json");
+    }
     const SeriesDivergence d = series_divergence(ctx, series.view(), arguments.options);
     const LyapunovSpectrum f = series_spectrum(ctx, series.view(), arguments.options);
     const double from = d.times[static_cast<std::size_t>(d.first)], to = d.times[static_cast<std::size_t>(d.last - 1)];
+    std::vector<double> values, errors, half_widths;
+    for (const Estimate& e : f.exponents) {
+        values.push_back(e.value), errors.push_back(e.error), half_widths.push_back(e.half_width);
+    }
+    JsonLine line;
+    line.add("series", arguments.file).add("samples", series.cols()).add("components", series.rows());
+    line.add("largest", d.exponent.value).add("largest_error", d.exponent.error);
+    line.add("largest_half_width", d.exponent.half_width).add("slope_from", from).add("slope_to", to);
+    line.add("exponents", values).add("errors", errors).add("half_widths", half_widths);
+    line.add("kaplan_yorke", f.kaplan_yorke.value).add("resolved", f.resolved).add("time", f.time);
+    line.add("skipped", f.skipped);
+    if (!arguments.plot.empty()) write_plot(arguments.plot, series_divergence_svg(d));
+    if (directory) {
+        std::string csv = "time,mean_log_distance\n";
+        for (std::size_t k = 0; k < d.times.size(); ++k) csv += fmt::format("{},{}\n", d.times[k], d.logarithms[k]);
+        write_text(divergence_path, csv);
+        write_text(picture_path, series_divergence_svg(d));
+        write_npy<double>(exponents_path, table_of(f.exponents).view());
+        write_text(report_path, line.text() + "\n");
+        directory->keep();
+    }
     if (json) {
-        std::vector<double> values, errors, half_widths;
-        for (const Estimate& e : f.exponents) {
-            values.push_back(e.value), errors.push_back(e.error), half_widths.push_back(e.half_width);
-        }
-        JsonLine line;
-        line.add("series", arguments.file).add("samples", series.cols()).add("components", series.rows());
-        line.add("largest", d.exponent.value).add("largest_error", d.exponent.error);
-        line.add("largest_half_width", d.exponent.half_width).add("slope_from", from).add("slope_to", to);
-        line.add("exponents", values).add("errors", errors).add("half_widths", half_widths);
-        line.add("kaplan_yorke", f.kaplan_yorke.value).add("resolved", f.resolved).add("time", f.time);
         line.print();
         return;
     }
     fmt::print("{}: {} samples of {} components\n", arguments.file, series.cols(), series.rows());
-    fmt::print("largest        {:.4f} ± {:.4f} (95%: ± {:.4f}) by nearest neighbours, slope between {:g} and {:g}\n",
-               d.exponent.value, d.exponent.error, d.exponent.half_width, from, to);
+    const Estimate& largest = d.exponent;
+    fmt::print("largest        {} ± {} (95%: ± {}) by nearest neighbours, slope between {:g} and {:g}\n",
+               rounded(largest.value, decimals_of(largest)), size(largest.error, decimals_of(largest)),
+               size(largest.half_width, decimals_of(largest)), from, to);
     fmt::print(
         "exponents      of {} variables by Jacobians, ± one standard error, and half the width of the 95% interval\n",
         f.dimension);
-    for (std::size_t i = 0; i < f.exponents.size(); ++i) {
+    for (std::size_t i = 0; i < f.exponents.size() && f.segments > 0; ++i) {
         const Estimate& e = f.exponents[i];
-        fmt::print("  {:>6}       {:>9.4f} ± {:.4f}   95%: ± {:.4f}\n", i + 1, e.value, e.error, e.half_width);
+        fmt::print("  {:>6}       {:>9} ± {}   95%: ± {}\n", i + 1, rounded(e.value, decimals_of(e)),
+                   size(e.error, decimals_of(e)), size(e.half_width, decimals_of(e)));
     }
-    fmt::print("dimension      {:.4f} (Kaplan-Yorke)\n", f.kaplan_yorke.value);
+    if (!std::isnan(f.kaplan_yorke.value)) fmt::print("dimension      {:.4f} (Kaplan-Yorke)\n", f.kaplan_yorke.value);
+    if (f.skipped > 0) {
+        fmt::print("left out       {} of {} Jacobians, which their neighbours do not determine{}\n", f.skipped,
+                   f.skipped + f.segments, f.segments == 0 ? ": fewer --delays, or more --neighbours" : "");
+    }
     fmt::print("bias           of noise, of neighbourhoods and of the reconstruction is in no error\n");
+    if (directory) {
+        fmt::print("wrote          {}: divergence.csv, divergence.svg, exponents.npy, report.json\n", arguments.out);
+    }
+    if (!arguments.plot.empty()) fmt::print("wrote          {}\n", arguments.plot);
 }
 
 }  // namespace quoin::cli

@@ -16,13 +16,14 @@ struct SeriesArguments {
     std::string file;
     SeriesOptions options;
     MatrixFileOptions reading{.one_column = true};
+    std::string out, plot;  ///< folder and picture, or empty
 
     void add_to(CLI::App& command);
     /// Throws CLI::ValidationError for what belongs to systems.
     void check(const CLI::App& command) const;
 };
 
-/// Reads the series (a sample a row), and prints the largest exponent by neighbours and all by Jacobians.
+/// Reads the series (a sample a row), prints the largest exponent by neighbours and all by Jacobians, and writes the files asked for.
 void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json);
 
 }  // namespace quoin::cli
