@@ -51,7 +51,7 @@ std::shared_ptr<CudaWorker> worker_of_thread(int device) {
     for (const auto& worker : workers) {
         if (worker->device() == device && !worker->used_by(std::this_thread::get_id())) return worker;
     }
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     try {
         workers.push_back(std::make_shared<CudaWorker>(device));
     } catch (const DeviceFailure& failure) {
@@ -75,7 +75,7 @@ void bind_cuda(nb::module_& module) {
     cuda.def("gpus", [] {
         GpuSurvey survey;
         {
-            const nb::gil_scoped_release released;
+            const GilReleased released;
             survey = survey_gpus();
         }
         nb::list gpus;

@@ -87,6 +87,59 @@ def test_control_c_ends_a_long_call(call):
     assert float(seconds) < 4  # of CPU time, whatever else the machine does
 
 
+# In a call when the process ends; each asks for the GIL while the interpreter ends.
+DAEMONS = {
+    "a large matrix": "quoin.qr(np.ones((3000, 1500)))",
+    "small matrices": "quoin.qr(np.ones((200, 20)), threads=1)",
+    "a callback": "quoin.robust_pca(np.eye(60), callback=lambda step: time.sleep(1e-3), tol=1e-300, max_iterations=10**9)",
+    "an engine": "quoin.distributed.qr(np.ones((3, 1)), Waiting())",
+}
+DAEMON = """
+import threading, time
+import numpy as np, quoin, quoin.distributed
+class Waiting:
+    rank, size = 0, 2
+    def send(self, data, to, note):
+        pass
+    def receive(self, data, source):
+        time.sleep(60)
+def repeat():
+    while True:
+        {}
+for _ in range(2):
+    threading.Thread(target=repeat, daemon=True).start()
+time.sleep(0.2)
+"""
+
+
+@pytest.mark.parametrize("call", DAEMONS.values(), ids=DAEMONS)
+def test_the_process_ends_while_a_daemon_thread_is_in_a_call(call):
+    ended = subprocess.run([sys.executable, "-c", DAEMON.format(call)], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+SUBINTERPRETER = """
+try:
+    import _interpreters  # from Python 3.13 on
+    there, run = _interpreters.create("legacy"), _interpreters.exec
+except ImportError:
+    import _xxsubinterpreters
+    there, run = _xxsubinterpreters.create(isolated=False), _xxsubinterpreters.run_string
+if {first}:
+    import quoin
+try:
+    print(run(there, "import quoin"))
+except Exception as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_subinterpreter_is_refused(first):
+    run = subprocess.run([sys.executable, "-c", SUBINTERPRETER.format(first=first)], capture_output=True, text=True, timeout=60)
+    assert "quoin works in Python's main interpreter, not in a sub-interpreter" in run.stdout, run.stderr
+
+
 def test_a_handler_may_call_quoin_and_the_work_goes_on(rng):
     if not hasattr(signal, "setitimer"):
         pytest.skip("no interval timers")
