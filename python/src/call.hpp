@@ -159,6 +159,9 @@ struct Held {
 /// Of R and the thin Q.
 inline double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
 
+/// Flops that take the time of a copy.
+inline double flops_of_copy(Index m, Index n) { return 10.0 * m * n; }
+
 /// One where the caller leaves it open (0) and more would not pay: a team's wake-ups cost more than they bring, and on a
 /// machine with other work far more. Measured at 4 cores: a square matrix gains from 300 x 300 on, a tall one earlier.
 inline int where_for(int threads, Index m, Index n) {

@@ -131,10 +131,12 @@ nb::tuple series(const nb::object& samples, Index components, Index count, Index
     take(samples, x.data(), components * count);
     const SeriesOptions options{delays, lag, interval, theiler, neighbours, evolve, exponents, horizon};
     const Home<Host> home(threads);
-    auto [d, s] = result_of(home, threads, 0, [&](Context<Host>& ctx) {
-        return std::pair{series_divergence(ctx, std::as_const(x).view(), options),
-                         series_spectrum(ctx, std::as_const(x).view(), options)};
-    });
+    const double distances = 2.0 * static_cast<double>(count) * static_cast<double>(count);
+    auto [d, s] =
+        result_of(home, threads, 3 * distances * static_cast<double>(components * delays), [&](Context<Host>& ctx) {
+            return std::pair{series_divergence(ctx, std::as_const(x).view(), options),
+                             series_spectrum(ctx, std::as_const(x).view(), options)};
+        });
     std::vector<double> values, errors, half_widths;
     for (const Estimate& exponent : s.exponents) {
         values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);

@@ -87,6 +87,37 @@ def test_control_c_ends_a_long_call(call):
     assert float(seconds) < 4  # of CPU time, whatever else the machine does
 
 
+# One panel, or a few passes, of most of a second each; CPU time, whatever else the machine does.
+TALL = """
+import signal, time
+import numpy as np, quoin
+A = np.random.default_rng(0).random((50, 1000000)).T
+f = quoin.factor(A, method="householder", threads=1)
+class Stop(Exception):
+    pass
+def stop(*_):
+    raise Stop
+signal.signal(signal.SIGPROF, stop)
+for call in (
+    lambda: quoin.qr(A, mode="raw", method="householder", threads=1),
+    lambda: quoin.qr(A, method="tsqr", threads=1),
+    lambda: f.apply(A),
+):
+    begin = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, 0.1)
+    try:
+        call()
+        print("not interrupted")
+    except Stop:
+        print(time.process_time() - begin - 0.1)
+"""
+
+
+def test_control_c_ends_a_pass_over_a_tall_matrix():
+    run = subprocess.run([sys.executable, "-c", TALL], capture_output=True, text=True, timeout=120)
+    assert max(map(float, run.stdout.split())) < 0.2, run.stdout + run.stderr
+
+
 # In a call when the process ends; each asks for the GIL while the interpreter ends.
 DAEMONS = {
     "a large matrix": "quoin.qr(np.ones((3000, 1500)))",
