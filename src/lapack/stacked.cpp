@@ -192,7 +192,7 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
             }
         }
         // one block's leaves wait for each other
-        const int threads = blocks == 1 ? 1 : team(ctx, flops);
+        const Team threads = blocks == 1 ? Team(ctx, 1) : team(ctx, flops);
         Arena::Frame step(ctx.state().arena);
         ThreadBuffers<T> buffers(step, threads, std::max(factor_work(nb), block_work(nb, std::max(nb, tile_cols))));
         for_tasks(threads, static_cast<Index>(tasks.size()), [&](Index i) {
