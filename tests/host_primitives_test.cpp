@@ -609,8 +609,9 @@ TYPED_TEST(HostPrimitives, Generic) {
 TEST(Tasks, AreLeftOutOnceTheContextWasAskedToStop) {
     for (const int threads : {1, 3}) {
         Context<Host> ctx(threads);
-        for (const auto& loop : {+[](const Team& team, const std::function<void(Index)>& f) { for_tasks(team, 1000, f); },
-                                 +[](const Team& team, const std::function<void(Index)>& f) { for_parts(team, 1000, f); }}) {
+        for (const auto& loop :
+             {+[](const Team&team, const std::function<void(Index)>&f) { for_tasks(team, 1000, f); },
+              +[](const Team&team, const std::function<void(Index)>&f) { for_parts(team, 1000, f); }}) {
             std::atomic<int> done = 0;
             EXPECT_THROW(loop(Team(ctx, threads),
                               [&](Index) {

@@ -109,7 +109,7 @@ public:
             const auto slot = [&](Index block) { return slots + (1 + block) * team_.slot_size_; };
             if (leads()) {
                 std::copy_n(C, size + others, slots);
-                team_.stops_[turn_] = team_.state_.stopped();
+                if (team_.state_.stopped()) team_.stops_[turn_] = true;
             } else {
                 for (Index block = lowest_; block < highest_; ++block) {
                     sum_block(h - (block + 1) * panel_rows<T>, panel_rows<T>, slot(block));
@@ -148,7 +148,7 @@ private:
     const Context<Host>::State& state_;
     const Index blocks_, slot_size_;
     T* const slots_;
-    bool stops_[2];
+    bool stops_[2] = {};  // written once: what all cores read stays in their caches
     SpinBarrier barrier_;
 };
 
