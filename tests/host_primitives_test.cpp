@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "cases.hpp"
@@ -602,6 +604,47 @@ TYPED_TEST(HostPrimitives, Generic) {
     block_gram_schmidt_step<T>(this->ctx, X.view(), scaled.view(), R.view(), Arithmetic::Native, false);
     EXPECT_TRUE(same_bits<T>(left.view(), scaled.view()));
     EXPECT_TRUE(same_bits<T>(R_kept.view(), R.view()));
+}
+
+TEST(Tasks, AreLeftOutOnceTheContextWasAskedToStop) {
+    for (const int threads : {1, 3}) {
+        Context<Host> ctx(threads);
+        for (const auto& loop :
+             {+[](const Team&team, const std::function<void(Index)>&f) { for_tasks(team, 1000, f); },
+              +[](const Team&team, const std::function<void(Index)>&f) { for_parts(team, 1000, f); }}) {
+            std::atomic<int> done = 0;
+            EXPECT_THROW(loop(Team(ctx, threads),
+                              [&](Index) {
+                                  ++done;
+                                  ctx.request_stop();
+                              }),
+                         Interrupted);
+            EXPECT_LE(done, threads);
+            ctx.clear_stop();
+            loop(Team(ctx, threads), [&](Index) { ++done; });
+            EXPECT_GE(done, 1000);
+        }
+    }
+}
+
+TYPED_TEST(HostPrimitives, StopInAPassOverATallMatrix) {
+    using T = TypeParam;
+    constexpr Index m = 40000, n = 16;  // enough for several cores a panel
+    const Matrix<T> A = random_normal<T>(m, n), before = copy<T>(A.view());
+    Matrix<T> B = copy<T>(A.view()), S(n, n), W(4 * n, n);
+    const auto V = A.view();
+    for (const int threads : {1, 3}) {
+        Context<Host> ctx(threads);
+        ctx.request_stop();
+        EXPECT_THROW((factor_panel<T, Host>(ctx, B.view(), S.view())), Interrupted);
+        EXPECT_THROW((apply_panel<T, Host>(ctx, Op::None, V, S.view(), B.view())), Interrupted);
+        EXPECT_THROW((multiply_transposed<T, Host>(ctx, V, V, S.view())), Interrupted);
+        EXPECT_THROW((subtract_product<T, Host>(ctx, V, S.view(), B.view())), Interrupted);
+        EXPECT_THROW((quoin::copy<T, Host>(ctx, V, B.view())), Interrupted);
+        EXPECT_THROW((negate<T, Host>(ctx, B.view())), Interrupted);
+        EXPECT_THROW(orthogonality<T>(ctx, V), Interrupted);
+    }
+    EXPECT_TRUE(same_bits<T>(B.view(), before.view()));
 }
 
 }  // namespace

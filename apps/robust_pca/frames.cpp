@@ -451,8 +451,8 @@ void column_of_product(MatrixView<const T> F, const Matrix<T>& Vt, Range rows, I
 
 template <class T>
 void RobustPcaOfFrames<T>::low_rank_rows(Context<Host>& ctx, Range rows, MatrixView<T> L) const {
-#pragma omp parallel for schedule(static) num_threads(team(ctx, 2.0 * rows.size() * L.cols * (next_.rank + 5)))
-    for (Index j = 0; j < L.cols; ++j) column_of_product<T>(next_.left(), next_.Vt, rows, carried_in_ + j, L.at(0, j));
+    for_parts(team(ctx, 2.0 * rows.size() * L.cols * (next_.rank + 5)), L.cols,
+              [&](Index j) { column_of_product<T>(next_.left(), next_.Vt, rows, carried_in_ + j, L.at(0, j)); });
 }
 
 template <class T>

@@ -80,8 +80,7 @@ void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds, std::
         const RowChunks chunks(X.rows, n);
         double* const parts = frame.take<double>(chunks.count * n * n);
         ThreadBuffers<double> buffers(frame, ctx.threads(), std::is_same_v<T, double> ? 0 : h_max * n);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team(ctx, flops))
-        for (Index c = 0; c < chunks.count; ++c) {
+        for_tasks(team(ctx, flops), chunks.count, [&](Index c) {
             double* const part = parts + c * n * n;
             std::fill_n(part, n * n, 0.0);
             const Range r = chunks[c];
@@ -95,7 +94,7 @@ void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds, std::
                     kernels<double>().inner_upper(n, h, wide, h, part, n);
                 }
             }
-        }
+        });
         sum_parts(ctx, n, n, chunks.count, parts, G.data(), n);
     }
     eigenvectors_of_gram<T>(ctx, G.view(), s, Vt);

@@ -9,6 +9,13 @@
 
 from . import _libraries  # before the extension module, which uses what it loads
 from . import _core
+
+if not _core.in_main_interpreter():  # where the calls that take the GIL would wait forever
+    raise ImportError(
+        "quoin works in Python's main interpreter, not in a sub-interpreter: call it from a thread or from another process "
+        "(under mod_wsgi with WSGIApplicationGroup %{GLOBAL})"
+    )
+
 from ._errors import (
     CommunicationFailure,
     DeviceFailure,

@@ -1,5 +1,7 @@
 """Exceptions: every failure is an Error, and also the exception that Python and NumPy users expect."""
 
+import traceback
+
 from numpy.linalg import LinAlgError
 
 
@@ -45,3 +47,9 @@ class CommunicationFailure(Error, RuntimeError):
 
 class NotFitted(Error, ValueError, AttributeError):
     """An attribute or method of an estimator was used before `fit`."""
+
+
+def in_a_line(error: BaseException) -> str:
+    """What `error` is and says, and the line that raised it."""
+    *_, where = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})"

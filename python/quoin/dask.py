@@ -22,23 +22,19 @@ import operator
 from collections.abc import Callable
 from typing import Any, Literal
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from . import _functions
-from ._arguments import flag, integer, one_of, shown
+from ._arguments import flag, integer, one_of, rcond_number, shown, threads_number
 from ._arrays import to_float
 from ._errors import InvalidArgument, NonFiniteEntry
 from ._results import LstsqResult, QRResult, SVDResult
 from ._streaming import StreamingR
 
 __all__ = ["lstsq", "qr", "svd"]
-
-_task = dask.delayed(pure=True)
-
 
 def qr(
     a: Any,
@@ -78,8 +74,9 @@ def qr(
     """
     with_q = one_of("mode", mode, "reduced", "r") == "reduced"
     tree = _Tree("dask.qr", a, method, threads, check_finite, fan_in, with_q)
+    Q = tree.q() if with_q else None
     R = tree.array(tree.root, (tree.smaller, tree.columns))
-    return QRResult(tree.q(), R) if with_q else R
+    return QRResult(Q, R) if with_q else R
 
 
 def svd(
@@ -118,9 +115,9 @@ def svd(
     tree = _Tree("dask.svd", a, method, threads, check_finite, fan_in, with_q)
     k = tree.smaller
     if not with_q:
-        return tree.array(_task(_functions.svd)(tree.root, False), (k,))
-    of_r = _task(_functions.svd)(tree.root)
-    return SVDResult(tree.q(of_r[0]), tree.array(of_r[1], (k,)), tree.array(of_r[2], (k, tree.columns)))
+        return tree.array(tree.tasks.add(_functions.svd, tree.root, False), (k,))
+    W, S, Vh = tree.tasks.parts(tree.tasks.add(_functions.svd, tree.root), 3)
+    return SVDResult(tree.q(W), tree.array(S, (k,)), tree.array(Vh, (k, tree.columns)))
 
 
 def lstsq(
@@ -150,7 +147,7 @@ def lstsq(
     >>> quoin.dask.lstsq(A, A @ np.ones(3)).x.compute().round(12)
     array([1., 1., 1.])
     """
-    _functions.lstsq(np.empty((0, 0)), np.empty(0), rcond, threads=threads)  # refuses what is none
+    rcond_number(rcond), threads_number(threads)  # refuse what is none
     a, dtype = _in_rows("dask.lstsq", a)
     b = b if isinstance(b, da.Array) else da.asarray(b)
     if b.ndim not in (1, 2):
@@ -166,16 +163,57 @@ def lstsq(
         raise InvalidArgument(
             f"dask.lstsq: A has {a.numblocks[0]} chunks of rows, b {b.numblocks[0]}, and their sizes are unknown"
         )
-    streams = [_task(_streamed)(*block, dtype, threads) for block in zip(_blocks(a), _blocks(b), _first_rows(a))]
-    root = _levels(streams, fan_in, lambda group: _task(_merged)(group, threads))[-1][0]
-    solution = _task(StreamingR.solve)(root, rcond)
+    tasks = _Tasks("dask.lstsq", [a, b], dtype, rcond, threads, fan_in)
+    leaves = zip(_blocks(a), _blocks(b), _first_rows(a))
+    streams = [tasks.add(_streamed, *leaf, dtype, threads) for leaf in leaves]
+    root = _levels(streams, fan_in, lambda group: tasks.add(_merged, group, threads))[-1][0]
+    x, norms, condition = tasks.parts(tasks.add(StreamingR.solve, root, rcond), 3)
     like = a._meta.astype(dtype)
-    x = da.from_delayed(solution[0], (a.shape[1], *b.shape[1:]), meta=like)
-    norms = da.from_delayed(solution[1], b.shape[1:], meta=like)
-    return LstsqResult(x, norms, da.from_delayed(solution[2], (), dtype=np.float64), None)
+    return LstsqResult(
+        tasks.array(x, (a.shape[1], *b.shape[1:]), like),
+        tasks.array(norms, b.shape[1:], like),
+        tasks.array(condition, (), np.empty((), np.float64)),
+        None,
+    )
 
 
 # ---- the graph of tasks --------------------------------------------------------------------------------------------------
+
+
+class _Tasks:
+    """The tasks of one call, under keys that its arguments fix. One dictionary: a dask.delayed for each takes ten times as long."""
+
+    def __init__(self, function: str, inputs: list[Any], *arguments: Any):
+        self._inputs = inputs
+        self._token = tokenize(function, [a.name for a in inputs], *arguments)
+        self._tasks: dict[Any, Any] = {}
+        self._arrays = 0
+
+    def add(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The key of function(*arguments), where keys stand for their values, also in lists."""
+        key = (f"{function.__name__}-{self._token}", len(self._tasks))
+        self._tasks[key] = (function, *arguments)
+        return key
+
+    def parts(self, key: Any, count: int) -> list[Any]:
+        """The keys of key[0], key[1], …"""
+        return [self.add(operator.getitem, key, i) for i in range(count)]
+
+    def array(self, keys: Any, shape: tuple[float, ...], meta: Any, rows: Any = None) -> Any:
+        """Of one chunk, or of the chunks `rows` of rows, which `keys` are for. All tasks are there when the first array is made."""
+        self._arrays += 1
+        name = f"quoin-{self._arrays}-{self._token}"
+        chunks = tuple((size,) for size in shape) if rows is None else (rows, (shape[1],))
+        blocks = [keys] if rows is None else keys
+        places = [(name, i, *[0] * (len(shape) - 1))[: len(shape) + 1] for i in range(len(blocks))]
+        graph = HighLevelGraph.from_collections(name, dict(zip(places, blocks)), dependencies=[self])
+        return da.Array(graph, name, chunks, meta=meta)
+
+    def __dask_graph__(self) -> HighLevelGraph:
+        return HighLevelGraph.from_collections(self.__dask_layers__()[0], self._tasks, dependencies=self._inputs)
+
+    def __dask_layers__(self) -> tuple[str]:
+        return (f"quoin-{self._token}",)
 
 
 class _Tree:
@@ -187,35 +225,37 @@ class _Tree:
         self._a, dtype = _in_rows(function, a)
         self._meta = self._a._meta.astype(dtype)
         _functions.plan(1, 1, method=method, threads=threads)  # refuses what is none
-        options = {"method": method, "threads": threads, "check_finite": flag("check_finite", check_finite)}
-        leaves = [_task(_factored)(*block, options, with_q) for block in zip(_blocks(self._a), _first_rows(self._a))]
-        self._levels = _levels(leaves, fan_in, lambda group: _task(_combined)([node[1] for node in group], threads, with_q))
+        options = (method, threads, flag("check_finite", check_finite), with_q)
+        self.tasks = _Tasks(function, [self._a], *options, fan_in)
+        leaves = [self._node(_factored, *leaf, *options) for leaf in zip(_blocks(self._a), _first_rows(self._a))]
+        self._levels = _levels(leaves, fan_in, lambda group: self._node(_combined, [R for _, R in group], threads, with_q))
         self._fan_in = fan_in
         self.root = self._levels[-1][0][1]
         self.columns = self._a.shape[1]
         self.smaller = min(self._a.shape) if _rows_known(self._a) else math.nan
 
-    def array(self, task: Any, shape: tuple[float, ...]) -> Any:
-        """Of one chunk."""
-        return da.from_delayed(task, shape, meta=self._meta)
+    def _node(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """The keys of Q and R, or of the factors G and R."""
+        return self.tasks.parts(self.tasks.add(function, *arguments), 2)
+
+    def array(self, key: Any, shape: tuple[float, ...]) -> Any:
+        return self.tasks.array(key, shape, self._meta)
 
     def q(self, W: Any = None) -> Any:
         """Q, or QW."""
         factors = [W]
         for below, level in reversed(list(itertools.pairwise(self._levels))):
             parents = [divmod(j, self._fan_in) for j in range(len(below))]
-            factors = [_times(level[parent][0][child], factors[parent]) for parent, child in parents]
-        blocks = [_times(node[0], E) for node, E in zip(self._levels[0], factors)]
+            factors = [
+                self._times(self.tasks.add(operator.getitem, level[parent][0], child), factors[parent])
+                for parent, child in parents
+            ]
+        blocks = [self._times(Q, E) for (Q, _), E in zip(self._levels[0], factors)]
         # not da.concatenate, which drops chunks without rows
-        name = "quoin-q-" + tokenize([block.key for block in blocks])
-        graph = HighLevelGraph.from_collections(
-            name, {(name, i, 0): block.key for i, block in enumerate(blocks)}, dependencies=blocks
-        )
-        return da.Array(graph, name, (self._a.chunks[0], (self.smaller,)), meta=self._meta)
+        return self.tasks.array(blocks, (self._a.shape[0], self.smaller), self._meta, self._a.chunks[0])
 
-
-def _times(Q: Any, E: Any) -> Any:
-    return Q if E is None else _task(operator.matmul)(Q, E)
+    def _times(self, Q: Any, E: Any) -> Any:
+        return Q if E is None else self.tasks.add(operator.matmul, Q, E)
 
 
 def _levels(leaves: list[Any], fan_in: int, combine: Callable[[list[Any]], Any]) -> list[list[Any]]:
@@ -247,8 +287,9 @@ def _rows_known(a: Any) -> bool:
     return not math.isnan(a.shape[0])
 
 
-def _blocks(a: Any) -> Any:
-    return a.to_delayed().ravel()
+def _blocks(a: Any) -> list[Any]:
+    """The keys of the chunks of rows."""
+    return [(a.name, i, *[0] * (a.ndim - 1)) for i in range(a.numblocks[0])]
 
 
 def _first_rows(a: Any) -> list[int]:
@@ -273,7 +314,10 @@ def _of_chunk(first: int, call: Callable[[], Any]) -> Any:
         raise whole from None
 
 
-def _factored(A: Any, first: int, options: dict[str, Any], with_q: bool) -> tuple[Any, Any]:
+def _factored(
+    A: Any, first: int, method: str, threads: int | None, check_finite: bool, with_q: bool
+) -> tuple[Any, Any]:
+    options: dict[str, Any] = {"method": method, "threads": threads, "check_finite": check_finite}
     if with_q:
         return tuple(_of_chunk(first, lambda: _functions.qr(A, **options)))
     return None, _of_chunk(first, lambda: _functions.qr(A, mode="r", **options))

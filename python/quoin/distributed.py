@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol, overload
 import numpy as np
 
 from . import _core, _libraries
-from ._arguments import flag, float_type, integer, one_of, rcond_number, shown, threads_number
+from ._arguments import flag, float_type, function, integer, one_of, rcond_number, shown, threads_number
 from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, located_beside, require_one_place, to_float
 from ._arrays import columns as _columns
 from ._errors import CommunicationFailure, InvalidArgument
@@ -60,6 +60,12 @@ class _Mpi4py:
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI
 
+        if comm == MPI.COMM_NULL:
+            raise InvalidArgument("quoin.distributed: comm is MPI.COMM_NULL, which has no ranks")
+        if comm.Is_inter():
+            raise InvalidArgument(
+                "quoin.distributed: comm is an intercommunicator, of two groups; comm.Merge() gives a communicator of both"
+            )
         self._mpi = MPI
         self._comm = comm.Dup()
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)  # as exceptions of mpi4py
@@ -194,6 +200,16 @@ def _engine_of(comm: Any) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_available() and isinstance(comm, torch.distributed.ProcessGroup):
         return _Torch(comm)
+    if not (hasattr(comm, "rank") and hasattr(comm, "size")):
+        raise TypeError(
+            "quoin.distributed: comm must be a communicator of mpi4py, a process group of torch.distributed or an Engine, "
+            f"and is {shown(comm)}"
+        )
+    size = integer("comm.size", comm.size, 1)
+    integer("comm.rank", comm.rank, 0, size - 1)
+    if size > 1:
+        function("comm.send", getattr(comm, "send", None))
+        function("comm.receive", getattr(comm, "receive", None))
     return comm
 
 

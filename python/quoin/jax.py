@@ -4,7 +4,7 @@ Signatures are those of jax.numpy.linalg, so that a user changes an import. `jax
 `jax.grad`, `jax.jvp` and `jax.shard_map` along the batch apply. Arrays may have any leading dimensions. Entries are not checked: NaN
 and Inf propagate. On a GPU, where the package has the CUDA backend, work is ordered on XLA's stream.
 
-The package must be built where JAX is installed: `pip install --no-build-isolation .`
+`pip install '.[jax]'` builds the package with it and installs JAX.
 
 >>> import jax, jax.numpy as jnp, quoin.jax
 >>> A = jax.random.normal(jax.random.key(0), (8, 500, 20))
@@ -28,7 +28,10 @@ from . import _core
 __all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "orthonormalize", "qr"]
 
 if not hasattr(_core, "jax_targets"):
-    raise ImportError("quoin was built without JAX. Build it where JAX is installed: pip install --no-build-isolation .")
+    raise ImportError(
+        "quoin was built without XLA's headers, which quoin.jax needs. In a checkout of Quoin this builds it with them: "
+        "pip install jax cmake nanobind scikit-build-core && pip install --no-build-isolation ."
+    )
 for _platform, _targets in _core.jax_targets().items():
     for _name, _target in _targets.items():
         jax.ffi.register_ffi_target(f"quoin_{_name}", _target, platform=_platform)

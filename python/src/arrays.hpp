@@ -35,21 +35,21 @@ struct StridedMatrix {
     RowMajorView<const T> row_major_view() const {
         return {data, rows, cols, rows > 1 ? row_stride : std::max<Index>(1, cols)};
     }
-    Matrix<T> gathered() const {
-        Matrix<T> A(rows, cols);
-        for (Index j = 0; j < cols; ++j) {
-            for (Index i = 0; i < rows; ++i) A(i, j) = at(i, j);
-        }
-        return A;
-    }
 };
 
 /// A column-major copy of A.
 template <class T>
 Matrix<T> copy_of(Context<Host>& ctx, const StridedMatrix<T, Host>& A) {
-    if (!A.row_major()) return A.gathered();
     Matrix<T> B(A.rows, A.cols);
-    transpose<T>(ctx, A.transposed().view(), B.view());
+    if (A.column_major()) {
+        copy<T>(ctx, A.view(), B.view());
+    } else if (A.row_major()) {
+        transpose<T>(ctx, A.transposed().view(), B.view());
+    } else {
+        for (Index j = 0; j < A.cols; ++j) {
+            for (Index i = 0; i < A.rows; ++i) B(i, j) = A.at(i, j);
+        }
+    }
     return B;
 }
 /// B := A.
@@ -151,10 +151,11 @@ nb::object to_numpy_transposed(Matrix<T>&& M) {
     return to_numpy(std::move(M), {cols, rows}, {static_cast<std::int64_t>(rows), 1});
 }
 
-template <class T>
-Matrix<T> copied(MatrixView<const T> A) {
-    Matrix<T> B(A.rows, A.cols);
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.view().at(0, j));
+/// A copy of A.
+template <class T, class D>
+Matrix<T, D> own_copy(Context<D>& ctx, MatrixView<const T, D> A) {
+    Matrix<T, D> B(ctx, A.rows, A.cols);
+    copy<T>(ctx, A, B.view());
     return B;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +20,45 @@
 namespace quoin::python {
 
 namespace nb = nanobind;
+
+/// Returns f(), which takes the GIL or runs Python code. Before Python 3.14 a thread that asks for the GIL while the interpreter ends is
+/// unwound, and C++ would answer with SIGABRT. The thread waits here for the end of the process instead, as from 3.14 on.
+template <class F>
+auto with_python_alive(const F& f) {
+#ifdef __GLIBCXX__
+    try {
+        return f();
+    } catch (abi::__forced_unwind&) {
+        for (;;) pause();
+    }
+#else
+    return f();
+#endif
+}
+
+/// The calling thread is without the GIL while one lives.
+class GilReleased {
+public:
+    GilReleased() : state_(PyEval_SaveThread()) {}
+    GilReleased(const GilReleased&) = delete;
+    ~GilReleased() {
+        with_python_alive([this] { PyEval_RestoreThread(state_); });
+    }
+
+private:
+    PyThreadState* state_;
+};
+
+/// Returns f(), called with the GIL. The calling thread is without it, and need not be one of Python's.
+template <class F>
+auto with_gil(const F& f) {
+    struct Acquired {
+        PyGILState_STATE state = with_python_alive(PyGILState_Ensure);
+        ~Acquired() { PyGILState_Release(state); }
+    };
+    const Acquired acquired;
+    return with_python_alive(f);
+}
 
 /// The calling thread's context, taken for one call: its workspace serves all calls of the thread with as many threads,
 /// and one more context those with one. A signal handler that calls Quoin again, while a call of the same thread runs, gets
@@ -53,7 +94,7 @@ void watch_signals(bool lasts, Work&& work, Stop&& stop) {
     constexpr auto poll_interval = std::chrono::milliseconds(50);
 
     if (!lasts) {
-        nb::gil_scoped_release released;
+        const GilReleased released;
         work();
         return;
     }
@@ -64,7 +105,7 @@ void watch_signals(bool lasts, Work&& work, Stop&& stop) {
     std::exception_ptr failure;
     std::optional<nb::python_error> raised;
     {
-        nb::gil_scoped_release released;
+        const GilReleased released;
         std::thread worker([&] {
             try {
                 work();
@@ -79,11 +120,10 @@ void watch_signals(bool lasts, Work&& work, Stop&& stop) {
         while (!finished.wait_for(lock, poll_interval, [&] { return done; })) {
             lock.unlock();
             if (!raised) {
-                nb::gil_scoped_acquire acquired;
-                if (PyErr_CheckSignals() != 0) {
-                    raised.emplace();
-                    stop();
-                }
+                with_gil([&] {
+                    if (PyErr_CheckSignals() != 0) raised.emplace();
+                });
+                if (raised) stop();
             }
             lock.lock();
         }
@@ -118,6 +158,9 @@ struct Held {
 
 /// Of R and the thin Q.
 inline double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
+
+/// Flops that take the time of a copy.
+inline double flops_of_copy(Index m, Index n) { return 10.0 * m * n; }
 
 /// One where the caller leaves it open (0) and more would not pay: a team's wake-ups cost more than they bring, and on a
 /// machine with other work far more. Measured at 4 cores: a square matrix gains from 300 x 300 on, a tall one earlier.

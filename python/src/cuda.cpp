@@ -53,7 +53,7 @@ std::shared_ptr<CudaWorker> worker_of_thread(const CudaCall& call) {
             !worker->used_by(std::this_thread::get_id()))
             return worker;
     }
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     try {
         workers.push_back(std::make_shared<CudaWorker>(call.device, call.on_default_stream()));
     } catch (const DeviceFailure& failure) {
@@ -77,7 +77,7 @@ void bind_cuda(nb::module_& module) {
     cuda.def("gpus", [] {
         GpuSurvey survey;
         {
-            const nb::gil_scoped_release released;
+            const GilReleased released;
             survey = survey_gpus();
         }
         nb::list gpus;

@@ -8,13 +8,6 @@
 namespace quoin::python {
 namespace {
 
-template <class T, class D>
-Matrix<T, D> own_copy(Context<D>& ctx, MatrixView<const T, D> A) {
-    Matrix<T, D> B(ctx, A.rows, A.cols);
-    copy<T>(ctx, A, B.view());
-    return B;
-}
-
 /// (this rank's rows of Q, or None; R).
 template <class T, class D>
 nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Where<D>& where,
@@ -192,7 +185,9 @@ void bind_gram_schmidt_over_ranks(nb::module_& module, const std::string& suffix
         .def_prop_ro("cols", [](const G& g) { return g.object.cols(); })
         .def("q",
              [](const G& g, const Where<D>& where) {
-                 return array_of(g.home, where, 0, [&](Context<D>& ctx) { return own_copy<T, D>(ctx, g.object.q()); });
+                 const double flops = flops_of_copy(g.object.rows(), g.object.cols());
+                 return array_of(g.home, where, flops,
+                                 [&](Context<D>& ctx) { return own_copy<T, D>(ctx, g.object.q()); });
              })
         .def("r", [](const G& g, const Where<D>& where) {
             return array_of(g.home, where, 0, [&](Context<D>& ctx) { return own_copy<T, D>(ctx, g.object.r()); });

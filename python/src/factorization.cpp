@@ -11,7 +11,7 @@ template <class T>
 QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
     if (A.column_major()) return qr<T, Host>(ctx, A.view(), options);
     if (A.row_major()) return qr<T>(ctx, A.row_major_view(), options);
-    return qr<T, Host>(ctx, A.gathered(), plan_qr<T>(ctx, A.rows, A.cols, options));
+    return qr<T, Host>(ctx, copy_of<T>(ctx, A), plan_qr<T>(ctx, A.rows, A.cols, options));
 }
 #ifdef QUOIN_HAVE_CUDA
 template <class T>
@@ -129,7 +129,8 @@ void bind_factorization(nb::module_& module) {
                  })
             .def("v",
                  [](const F& f, const Where<D>& where) {
-                     return array_of(f.home, where, 0, [&](Context<D>& ctx) { return f.object.v(ctx); });
+                     const double flops = flops_of_copy(f.object.rows(), f.object.cols());
+                     return array_of(f.home, where, flops, [&](Context<D>& ctx) { return f.object.v(ctx); });
                  })
             .def("tau",
                  [](const F& f, const Where<D>& where) {

@@ -133,7 +133,7 @@ Closing& closing() {
 }
 /// At the end of the process, which must not take the driver from under such a thread; nor wait for one that does not end.
 void wait_for_closing() {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     std::unique_lock lock(closing().mutex);
     closing().one_less.wait_for(lock, std::chrono::seconds(5), [] { return closing().threads == 0; });
 }

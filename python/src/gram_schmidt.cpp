@@ -67,7 +67,8 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
         // what the second __init__ takes
         .def("state",
              [](const G& g, int threads) {
-                 auto s = result_of(g.home, threads, 0, [&](Context<Host>& ctx) { return g.object.state(ctx); });
+                 const double flops = flops_of_copy(g.object.rows(), g.object.cols());
+                 auto s = result_of(g.home, threads, flops, [&](Context<Host>& ctx) { return g.object.state(ctx); });
                  std::vector<Index> panel_ends;
                  for (const Range& panel : s.panels) panel_ends.push_back(panel.end);
                  const auto array = [&](Matrix<T>& M) { return to_array(g.home, threads, std::move(M)); };
@@ -89,15 +90,22 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                  const StridedMatrix<T, Host> V0 = matrix_of<T, Host>(v);
                  Matrix<T> V, H;
                  run_released(g.home, threads, 4.0 * V0.rows * V0.cols * g.object.cols(), [&](Context<Host>& ctx) {
-                     V = copied<T>(ColumnMajor<T, Host>(ctx, V0).view);
+                     V = copy_of<T>(ctx, V0);
                      H = g.object.orthogonalize(ctx, V.view());
                  });
                  return nb::make_tuple(to_array(g.home, threads, std::move(V)),
                                        to_array(g.home, threads, std::move(H)));
              })
         .def("truncate", [](G& g, Index k) { g.object.truncate(k); })
-        .def("q", [](const G& g) { return to_array(g.home, 0, copied<T>(g.object.q())); })
-        .def("r", [](const G& g) { return to_array(g.home, 0, copied<T>(g.object.r())); });
+        .def("q",
+             [](const G& g) {
+                 const double flops = flops_of_copy(g.object.rows(), g.object.cols());
+                 return array_of(g.home, 0, flops,
+                                 [&](Context<Host>& ctx) { return own_copy<T, Host>(ctx, g.object.q()); });
+             })
+        .def("r", [](const G& g) {
+            return array_of(g.home, 0, 0, [&](Context<Host>& ctx) { return own_copy<T, Host>(ctx, g.object.r()); });
+        });
 }
 
 }  // namespace

@@ -41,13 +41,13 @@ std::unique_ptr<TangentMap<>> callers_system(const std::vector<double>& x0, bool
                                              double delay, Index intervals) {
     const Index n = static_cast<Index>(x0.size()), arguments = delay > 0 ? 2 * n : n;
     const auto motion = [n, arguments, &f](const double* x, double* y) {
-        const nb::gil_scoped_acquire acquired;
-        take(f(to_numpy_vector(copy_of(x, arguments, 1))), y, n);
+        with_gil([&] { take(f(to_numpy_vector(copy_of(x, arguments, 1))), y, n); });
     };
     const auto tangent = [n, arguments, &jvp](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
-        const nb::gil_scoped_acquire acquired;
-        take(jvp(to_numpy_vector(copy_of(x, arguments, 1)), to_numpy(copy_of(X.data, arguments, X.cols))), Y.data,
-             n * X.cols);
+        with_gil([&] {
+            take(jvp(to_numpy_vector(copy_of(x, arguments, 1)), to_numpy(copy_of(X.data, arguments, X.cols))), Y.data,
+                 n * X.cols);
+        });
     };
     if (delay > 0) return tangent_map(UserDelayFlow{x0, motion, tangent, delay, intervals});
     return flow ? tangent_map(UserFlow{x0, motion, tangent, step, divergence})
@@ -72,9 +72,10 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
     options.checkpoint.assign(checkpoint.c_str(), checkpoint.size());
     options.checkpoint_seconds = checkpoint_seconds;
     options.on_segment = [&](const LyapunovProgress& progress) {
-        const nb::gil_scoped_acquire acquired;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        return on_segment.is_none() || nb::cast<bool>(on_segment(progress.time, progress.fraction));
+        return with_gil([&] {
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            return on_segment.is_none() || nb::cast<bool>(on_segment(progress.time, progress.fraction));
+        });
     };
     const Home<Host> home(threads);
     LyapunovSpectrum s = result_of(home, threads, 0, [&](Context<Host>& ctx) {
@@ -130,10 +131,12 @@ nb::tuple series(const nb::object& samples, Index components, Index count, Index
     take(samples, x.data(), components * count);
     const SeriesOptions options{delays, lag, interval, theiler, neighbours, evolve, exponents, horizon};
     const Home<Host> home(threads);
-    auto [d, s] = result_of(home, threads, 0, [&](Context<Host>& ctx) {
-        return std::pair{series_divergence(ctx, std::as_const(x).view(), options),
-                         series_spectrum(ctx, std::as_const(x).view(), options)};
-    });
+    const double distances = 2.0 * static_cast<double>(count) * static_cast<double>(count);
+    auto [d, s] =
+        result_of(home, threads, 3 * distances * static_cast<double>(components * delays), [&](Context<Host>& ctx) {
+            return std::pair{series_divergence(ctx, std::as_const(x).view(), options),
+                             series_spectrum(ctx, std::as_const(x).view(), options)};
+        });
     std::vector<double> values, errors, half_widths;
     for (const Estimate& exponent : s.exponents) {
         values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);

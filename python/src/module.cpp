@@ -25,6 +25,9 @@ nb::dict info() {
 
 NB_MODULE(_core, module) {
     using namespace quoin::python;
+#ifdef NDEBUG
+    nb::set_leak_warnings(false);  // at the end of the process a daemon thread may be in a call, with its arguments
+#endif
     register_errors();
 #ifdef QUOIN_HAVE_CUDA
     bind_cuda(module);
@@ -44,4 +47,5 @@ NB_MODULE(_core, module) {
     bind_jax(module);
 #endif
     module.def("info", &info);
+    module.def("in_main_interpreter", [] { return PyInterpreterState_GetID(PyInterpreterState_Get()) == 0; });
 }

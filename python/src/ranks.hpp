@@ -2,6 +2,10 @@
 
 // The ranks of a call, as Python gives them.
 
+#include <nanobind/stl/string.h>
+
+#include <string>
+
 #include "arrays.hpp"
 
 namespace quoin::python {
@@ -17,24 +21,37 @@ private:
         static char nothing;
         return nb::steal(PyMemoryView_FromMemory(bytes > 0 ? static_cast<char*>(data) : &nothing, bytes, flags));
     }
-    /// What Python raises cannot cross the ranks as it is.
-    template <class F>
-    static auto call(F&& f) {
-        const nb::gil_scoped_acquire acquired;
+    /// Returns what the engine's `method` returns, of a message with `other`. Throws what it raises as a CommunicationFailure of one line,
+    /// as other ranks cannot get a Python exception.
+    template <class... Arguments>
+    nb::object call(const char* method, int other, const Arguments&... arguments) {
         try {
-            return f();
+            return engine_.attr(method)(arguments...);
         } catch (const nb::python_error& e) {
-            throw Error(ErrorCode::CommunicationFailure, e.what());
+            if (e.matches(PyExc_KeyboardInterrupt)) throw Interrupted();
+            const auto line = nb::module_::import_("quoin._errors").attr("in_a_line")(e.value());
+            fail(method, other, " raised " + nb::cast<std::string>(line));
         }
+    }
+    [[noreturn]] static void fail(const std::string& method, int other, const std::string& why) {
+        throw Error(ErrorCode::CommunicationFailure,
+                    method + (method == "send" ? " to rank " : " from rank ") + std::to_string(other) + why);
     }
 
     void send_bytes(const void* data, Index bytes, int to, int note) override {
-        call([&] {
-            engine_.attr("send")(memory(const_cast<void*>(data), note == 0 ? bytes : 0, PyBUF_READ), to, note);
-        });
+        with_gil(
+            [&] { call("send", to, memory(const_cast<void*>(data), note == 0 ? bytes : 0, PyBUF_READ), to, note); });
     }
     int receive_bytes(void* data, Index bytes, int from) override {
-        return call([&] { return nb::cast<int>(engine_.attr("receive")(memory(data, bytes, PyBUF_WRITE), from)); });
+        return with_gil([&] {
+            const nb::object note = call("receive", from, memory(data, bytes, PyBUF_WRITE), from);
+            int number = 0;
+            if (!nb::try_cast(note, number)) {
+                fail("receive", from,
+                     " must return the note, an integer, and returned " + nb::cast<std::string>(nb::repr(note)));
+            }
+            return number;
+        });
     }
 
     nb::object engine_;

@@ -42,10 +42,11 @@ nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::obje
     options.max_iterations = max_iterations;
     options.max_rank = max_rank;
     options.on_step = [&](const RobustPcaStep& step) {
-        nb::gil_scoped_acquire acquired;
-        const CallersCode<D> theirs(home);
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        return on_step.is_none() || nb::cast<bool>(on_step(*to_tuple(step)));
+        return with_gil([&] {
+            const CallersCode<D> theirs(home);
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            return on_step.is_none() || nb::cast<bool>(on_step(*to_tuple(step)));
+        });
     };
     RobustPca<T, D> f;
     try {

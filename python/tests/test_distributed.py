@@ -5,9 +5,12 @@ import doctest
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import traceback
+import types
 
 import laws
 import numpy as np
@@ -361,6 +364,28 @@ def test_the_ranks_are_an_argument(rng):
             call(rng.standard_normal((5, 2)))
 
 
+def test_what_is_no_communicator_is_refused():
+    def ranks(rank, size):
+        return types.SimpleNamespace(rank=rank, size=size)
+
+    for comm, error, text in [
+        (5, TypeError, "comm must be a communicator of mpi4py, .* or an Engine, and is 5"),
+        (object(), TypeError, "comm must be"),
+        (ranks("a", 1), TypeError, "comm.rank must be an integer, and is 'a'"),
+        (ranks(0, 0), quoin.InvalidArgument, "comm.size must be at least 1, and is 0"),
+        (ranks(2, 2), quoin.InvalidArgument, "comm.rank must be at most 1, and is 2"),
+        (ranks(-1, 2), quoin.InvalidArgument, "comm.rank must be at least 0, and is -1"),
+        (ranks(0, 2), TypeError, "comm.send must be callable, and is None"),
+    ]:
+        for call in (
+            lambda: quoin.distributed.qr(np.ones((3, 1)), comm),
+            lambda: quoin.distributed.merge(quoin.StreamingR(), comm),
+            lambda: quoin.distributed.GramSchmidt(3, comm),
+        ):
+            with pytest.raises(error, match=text):
+                call()
+
+
 def test_an_error_of_one_rank_is_raised_on_all(rng):
     A = rng.standard_normal((10, 3))
     bad = A.copy()
@@ -390,7 +415,16 @@ def test_an_engine_that_fails():
         def receive(self, data, source):
             raise OSError("the line is down")
 
-    with pytest.raises(quoin.CommunicationFailure, match="the line is down"):
+    with pytest.raises(quoin.CommunicationFailure) as caught:
+        quoin.distributed.qr(np.ones((3, 1)), Broken())
+    line = Broken.receive.__code__.co_firstlineno + 1
+    assert str(caught.value) == f"receive from rank 1 raised OSError: the line is down ({__file__}, line {line})"
+    assert len("".join(traceback.format_exception(caught.value)).splitlines()) < 15
+    Broken.receive = lambda *_: None
+    with pytest.raises(quoin.CommunicationFailure, match="receive from rank 1 must return the note, an integer, and returned None"):
+        quoin.distributed.qr(np.ones((3, 1)), Broken())
+    Broken.receive = lambda *_: signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
         quoin.distributed.qr(np.ones((3, 1)), Broken())
 
 
@@ -425,6 +459,15 @@ basis.append(A)
 assert np.abs(comm.allreduce(basis.Q.T @ basis.Q) - np.eye(6)).max() < 1e-13
 R = quoin.distributed.merge(quoin.StreamingR().partial_fit(A), comm).R
 assert np.abs(np.abs(R) - np.abs(basis.R)).max() < 1e-13
+half = comm.Split(comm.rank == 0, comm.rank)
+others = half.Create_intercomm(0, comm, int(comm.rank == 0))
+for wrong, text in (others, "comm is an intercommunicator"), (MPI.COMM_NULL, "comm is MPI.COMM_NULL"):
+    try:
+        quoin.distributed.qr(A, wrong)
+    except quoin.InvalidArgument as e:
+        assert text in str(e), e
+    else:
+        raise AssertionError
 try:
     quoin.distributed.qr(np.full((9, 2), np.inf if comm.rank == comm.size - 1 else 1.0), comm)
 except quoin.NonFiniteEntry as e:

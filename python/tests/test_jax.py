@@ -2,10 +2,12 @@
 
 import doctest
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
 import time
+import tomllib
 
 import numpy as np
 import pytest
@@ -284,6 +286,12 @@ def test_bad_input_is_refused(normal):
     ]:
         with pytest.raises(ValueError, match="quoin.jax"):
             call()
+
+
+def test_the_build_takes_the_headers_of_the_oldest_jax_that_the_extra_allows():
+    project = tomllib.loads((pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text())
+    oldest = project["project"]["optional-dependencies"]["jax"][0].removeprefix("jax>=")
+    assert any(needed.startswith(f"jaxlib=={oldest}.0;") for needed in project["build-system"]["requires"])
 
 
 def test_docstrings():

@@ -87,6 +87,90 @@ def test_control_c_ends_a_long_call(call):
     assert float(seconds) < 4  # of CPU time, whatever else the machine does
 
 
+# One panel, or a few passes, of most of a second each; CPU time, whatever else the machine does.
+TALL = """
+import signal, time
+import numpy as np, quoin
+A = np.random.default_rng(0).random((50, 1000000)).T
+f = quoin.factor(A, method="householder", threads=1)
+class Stop(Exception):
+    pass
+def stop(*_):
+    raise Stop
+signal.signal(signal.SIGPROF, stop)
+for call in (
+    lambda: quoin.qr(A, mode="raw", method="householder", threads=1),
+    lambda: quoin.qr(A, method="tsqr", threads=1),
+    lambda: f.apply(A),
+):
+    begin = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, 0.1)
+    try:
+        call()
+        print("not interrupted")
+    except Stop:
+        print(time.process_time() - begin - 0.1)
+"""
+
+
+def test_control_c_ends_a_pass_over_a_tall_matrix():
+    run = subprocess.run([sys.executable, "-c", TALL], capture_output=True, text=True, timeout=120)
+    assert max(map(float, run.stdout.split())) < 0.2, run.stdout + run.stderr
+
+
+# In a call when the process ends; each asks for the GIL while the interpreter ends.
+DAEMONS = {
+    "a large matrix": "quoin.qr(np.ones((3000, 1500)))",
+    "small matrices": "quoin.qr(np.ones((200, 20)), threads=1)",
+    "a callback": "quoin.robust_pca(np.eye(60), callback=lambda step: time.sleep(1e-3), tol=1e-300, max_iterations=10**9)",
+    "an engine": "quoin.distributed.qr(np.ones((3, 1)), Waiting())",
+}
+DAEMON = """
+import threading, time
+import numpy as np, quoin, quoin.distributed
+class Waiting:
+    rank, size = 0, 2
+    def send(self, data, to, note):
+        pass
+    def receive(self, data, source):
+        time.sleep(60)
+def repeat():
+    while True:
+        {}
+for _ in range(2):
+    threading.Thread(target=repeat, daemon=True).start()
+time.sleep(0.2)
+"""
+
+
+@pytest.mark.parametrize("call", DAEMONS.values(), ids=DAEMONS)
+def test_the_process_ends_while_a_daemon_thread_is_in_a_call(call):
+    ended = subprocess.run([sys.executable, "-c", DAEMON.format(call)], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+SUBINTERPRETER = """
+try:
+    import _interpreters  # from Python 3.13 on
+    there, run = _interpreters.create("legacy"), _interpreters.exec
+except ImportError:
+    import _xxsubinterpreters
+    there, run = _xxsubinterpreters.create(isolated=False), _xxsubinterpreters.run_string
+if {first}:
+    import quoin
+try:
+    print(run(there, "import quoin"))
+except Exception as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_subinterpreter_is_refused(first):
+    run = subprocess.run([sys.executable, "-c", SUBINTERPRETER.format(first=first)], capture_output=True, text=True, timeout=60)
+    assert "quoin works in Python's main interpreter, not in a sub-interpreter" in run.stdout, run.stderr
+
+
 def test_a_handler_may_call_quoin_and_the_work_goes_on(rng):
     if not hasattr(signal, "setitimer"):
         pytest.skip("no interval timers")

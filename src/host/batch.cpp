@@ -71,17 +71,18 @@ void SmallBatch<T, Host>::for_each_group(Context<Host>& ctx, Members members, do
                                          const Tiny& tiny, const Work& work) const {
     const double all = flops * static_cast<double>(members.count);
     const Index groups = (members.count + lanes_ - 1) / lanes_, whole = in_registers ? members.count / lanes_ : 0;
-    const auto& stop = ctx.state().stop;
-#pragma omp parallel for schedule(static) num_threads(host::team(ctx, all))
+    const host::Team team = host::team(ctx, all);
+    const int threads = team;
+#pragma omp parallel for schedule(static) num_threads(threads)
     for (Index first = 0; first < groups; first += run_) {
-        if (stop.load(std::memory_order_relaxed)) continue;
+        if (team.stopped()) continue;
         const Index end = std::min(groups, first + run_);
         for (Index group = first; group < end; ++group) {
             if (group < whole) group += tiny(group, std::min(end, whole) - group);
             if (group < end) work(group);
         }
     }
-    if (stop.load(std::memory_order_relaxed)) throw Interrupted();
+    team.throw_if_stopped();
     ctx.state().add_flops(all);
 }
 

@@ -90,6 +90,7 @@ void for_each_matrix(Context<Host>& ctx, Index count, double flops, Memory, cons
 #pragma omp parallel num_threads(threads)
     {
         Context<Host> mine(1);
+        mine.state().part_of = &ctx.state();
 #pragma omp for schedule(dynamic)
         for (Index i = 0; i < count; ++i) {
             try {

@@ -79,7 +79,7 @@ Trace* Context<Host>::trace() const { return state_->trace; }
 
 template <>
 void throw_if_stopped(Context<Host>& ctx) {
-    if (ctx.state().stop.load(std::memory_order_relaxed)) throw Interrupted();
+    if (ctx.state().stopped()) throw Interrupted();
 }
 
 template <>

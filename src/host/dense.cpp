@@ -114,7 +114,7 @@ void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, Vie
     if (!S.data) return copy_triangle<T>(ctx, R, to);
     const Index n = R.rows, tiles = (R.cols + step - 1) / step;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, 1.0 * n * n * R.cols);
+    const Team threads = team(ctx, 1.0 * n * n * R.cols);
     ThreadBuffers<T> buffers(frame, threads, n * step);
     for_tasks(threads, tiles, [&](Index t) {
         const Index j = t * step, q = std::min(step, R.cols - j), rows = std::min(n, j + q);
@@ -187,7 +187,7 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
             B[i + j * n] = unit && i == j ? T(1) : transpose_a ? A(c, r) : conjugate(A(r, c));
         }
     }
-    const int threads = team(ctx, 1.0 * n * n * p);
+    const Team threads = team(ctx, 1.0 * n * n * p);
     ThreadBuffers<T> buffers(frame, threads, n * step);
     for_tasks(threads, tiles, [&](Index t) {
         const Index first = t * step, q = std::min(step, p - first);
@@ -224,7 +224,7 @@ void multiply_from_right(Context<Host>& ctx, bool lower, bool unit, bool transpo
             M[i + j * n] = stored ? -(transpose ? conjugate(A(j, i)) : A(i, j)) : T(i == j ? -1 : 0);
         }
     }
-    const int threads = team(ctx, 1.0 * n * n * X.rows);
+    const Team threads = team(ctx, 1.0 * n * n * X.rows);
     ThreadBuffers<T> buffers(frame, threads, height * (n + solve_width));
     for_tasks(threads, tiles, [&](Index t) {
         const Index first = t * height, q = std::min(height, X.rows - first);
@@ -264,7 +264,7 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
             diagonal[i + j * step] = stored ? A(c + i, j) : T(c + i == j);
         }
     }
-    const int threads = team(ctx, 1.0 * n * n * X.cols);
+    const Team threads = team(ctx, 1.0 * n * n * X.cols);
     ThreadBuffers<T> buffers(frame, threads, n * step);
     for_tasks(threads, tiles, [&](Index t) {
         const Index first = t * step, q = std::min(step, X.cols - first);

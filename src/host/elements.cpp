@@ -205,6 +205,7 @@ QUOIN_IMPLEMENT(Host, flip_rows, equal, add, pack_triangle, unpack_triangle, sta
 QUOIN_IMPLEMENT(Host, conjugate_entries)
 #endif
 template decltype(copy<int, Host>) copy<int, Host>;
+template decltype(copy<std::uint8_t, Host>) copy<std::uint8_t, Host>;
 template decltype(start_copy_from_host<int, Host>) start_copy_from_host<int, Host>;
 template decltype(start_copy_to_host<int, Host>) start_copy_to_host<int, Host>;
 template decltype(transpose<std::uint8_t, Host>) transpose<std::uint8_t, Host>;

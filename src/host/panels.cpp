@@ -23,7 +23,12 @@ struct TallReflector {
     /// For products with p columns.
     TallReflector(Context<Host>& ctx, Arena::Frame& frame, Index p, MatrixView<const T> V, MatrixView<const T> Tf,
                   MatrixView<const T> S = {})
-        : V_(V), Tf_(Tf), S_(S), L_(frame.take<T>(V.cols * V.cols)), chunks(chunks_of_product(V.rows, V.cols)) {
+        : state_(ctx.state()),
+          V_(V),
+          Tf_(Tf),
+          S_(S),
+          L_(frame.take<T>(V.cols * V.cols)),
+          chunks(chunks_of_product(V.rows, V.cols)) {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
         if (V.rows <= Tuning<Host>::most_short_rows && p >= Tuning<Host>::least_short_cols && !S.data) {
             lay_out_short(frame);
@@ -32,8 +37,9 @@ struct TallReflector {
         }
     }
 
-    /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c.
+    /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c. Nothing once the context was asked to stop, nor does `outer` then.
     void inner(Index c, MatrixView<T> C, T* W) const {
+        if (state_.stopped()) return;
         const Index k = V_.cols;
         Range r = chunks[c];
         if (c == 0) {
@@ -44,6 +50,7 @@ struct TallReflector {
     }
     /// C(r, :) −= V(r, :) W, or S(r, :) W
     void outer(Index c, const T* W, MatrixView<T> C) const {
+        if (state_.stopped()) return;
         const Index k = V_.cols;
         Range r = chunks[c];
         if (S_.data) {
@@ -157,6 +164,7 @@ private:
         for (Index i = 0; i < size; ++i) W[i] += W[size + i];
     }
 
+    const Context<Host>::State& state_;
     MatrixView<const T> V_, Tf_, S_;
     T* L_;
     T *Vt_ = nullptr, *Tt_ = nullptr;  // of few rows
@@ -201,7 +209,7 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
     Arena::Frame frame(ctx.state().arena);
     const TallReflector<T> H(ctx, frame, p, V, Tf, S);
     const Index count = H.chunks.count;
-    const int threads = team(ctx, flops, V.rows * (k + p));
+    const Team threads = team(ctx, flops, V.rows * (k + p));
     if (threads == 1 || count == 1 || tiles >= 2 * threads) {
         ThreadBuffers<T> buffers(frame, threads, H.work());
         for_tasks(threads, tiles,
@@ -229,20 +237,22 @@ void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<con
 template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index) {
     const double flops = 3.0 * A.rows * A.cols * A.cols;
-    const int threads = team(ctx, flops), most = cores_of_panel<T>(threads, A.rows, A.cols, 0, 0);
+    const Team threads = team(ctx, flops);
+    const int most = cores_of_panel<T>(threads, A.rows, A.cols, 0, 0);
     Arena::Frame frame(ctx.state().arena);
-    RowTeam<T> rows(A.rows, A.cols, most > 1 ? frame.take<T>(RowTeam<T>::size(A.rows, A.cols)) : nullptr);
+    RowTeam<T> rows(ctx, A.rows, A.cols, most > 1 ? frame.take<T>(RowTeam<T>::size(A.rows, A.cols)) : nullptr);
     const ThreadBuffers<T> buffers(frame, most == 1 ? 1 : threads, panel_work(A.cols));
     if (most == 1) {
         factor_rows(rows, 0, 1, A, Tf, buffers.mine());
     } else {
         std::atomic<int> arrived{0};
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(int{threads})
         {
             const int core = arrived.fetch_add(1), cores = std::min(most, omp_get_num_threads());
             if (core < cores) factor_rows(rows, core, cores, A, Tf, buffers.mine());
         }
     }
+    threads.throw_if_stopped();
     ctx.state().add_flops(flops);
 }
 
@@ -272,7 +282,7 @@ void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> pa
         work = std::max(work, reflectors.back().work());
         flops_of_column += 4.0 * V.rows * V.cols;
     }
-    const int threads = team(ctx, flops_of_column * C.cols);
+    const Team threads = team(ctx, flops_of_column * C.cols);
     const ThreadBuffers<T> buffers(frame, threads, work);
     // as many tiles at a time as take a fraction of a second
     constexpr double flops_at_a_time = 2e9;
@@ -320,11 +330,11 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     const double flops = 4.0 * V.rows * k * (C.cols + step.S1.cols) + 3.0 * (C.rows - k) * next * next;
     Arena::Frame frame(ctx.state().arena);
     const TallReflector<T> H(ctx, frame, C.cols + step.S1.cols, V, Tf, step.S);
-    const int threads = team(ctx, flops);
+    const Team threads = team(ctx, flops);
     const double of_next = 4.0 * V.rows * k * next, of_rest = 4.0 * V.rows * k * (C.cols - next + step.S1.cols);
     const auto A_next = C_next.row_block({k, C.rows});
     const int most = cores_of_panel<T>(threads, A_next.rows, next, of_next, of_rest);
-    RowTeam<T> rows(A_next.rows, next, most > 1 ? frame.take<T>(RowTeam<T>::size(A_next.rows, next)) : nullptr);
+    RowTeam<T> rows(ctx, A_next.rows, next, most > 1 ? frame.take<T>(RowTeam<T>::size(A_next.rows, next)) : nullptr);
     const ThreadBuffers<T> buffers(frame, threads, std::max(H.work(), panel_work(next)));
     std::atomic<Index> next_tile{0};
     const auto factor_next = [&](int core, int cores) {
@@ -348,7 +358,7 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     } else {
         // the first to arrive: the thread that starts the others comes late
         std::atomic<int> arrived{0};
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(int{threads})
         {
             const int core = arrived.fetch_add(1), cores = std::min(most, omp_get_num_threads());
             if (core < cores) factor_next(core, cores);
@@ -356,6 +366,7 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
             for (Index tile = 0; tile < tiles; ++tile) update(tile);
         }
     }
+    threads.throw_if_stopped();
     ctx.state().add_flops(flops);
 }
 
@@ -376,7 +387,7 @@ void form_panel(Context<D>& ctx, View<T, D> A, View<const T, D> Tf) {
     for (Index j = 0; j < k; ++j) A(j, j) = 1;
     kernels<T>().outer(k, k, k, L, k, M, k, A.data, A.ld);
     const Index blocks = (m - k + block_rows<T> - 1) / block_rows<T>;
-    const int threads = team(ctx, flops, m * k);
+    const Team threads = team(ctx, flops, m * k);
     ThreadBuffers<T> buffers(frame, threads, block_rows<T> * k);
     for_parts(threads, blocks, [&](Index b) {
         const Index row = k + b * block_rows<T>, h = std::min(block_rows<T>, m - row);

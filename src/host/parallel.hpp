@@ -17,45 +17,73 @@ static_assert(least_tile_cols % 6 == 0 && least_tile_cols % 8 == 0 && tile_cols 
 /// them for ever.
 bool forked();
 
+/// The threads that share the tasks of a primitive, and whether the tasks that are left shall be dropped.
+class Team {
+public:
+    Team(Context<Host>& ctx, int threads) : state_(&ctx.state()), threads_(threads) {}
+    operator int() const { return threads_; }
+    /// Whether the context was asked to stop. A task that takes long asks in between.
+    bool stopped() const { return state_->stopped(); }
+    /// After the tasks, some of which may have been dropped.
+    void throw_if_stopped() const {
+        if (stopped()) throw Interrupted();
+    }
+
+private:
+    const Context<Host>::State* state_;
+    int threads_;
+};
+
 /// One thread for `flops` on so many elements in memory, or all where they save more than waking them costs: an element that is moved
 /// counts as ten flops. Never another number: for a team of another size than the last GCC's OpenMP ends threads and starts them again, 14
 /// in V, tau and R of 1383×83 by 16 threads.
-inline int team(const Context<Host>& ctx, double flops, Index elements = 0) {
+inline Team team(Context<Host>& ctx, double flops, Index elements = 0) {
     const int all = ctx.threads();
     const double work = std::max(flops, 10.0 * static_cast<double>(elements));
-    return forked() || !Tuning<Host>::sharing_pays(work, all) ? 1 : all;
+    return {ctx, forked() || !Tuning<Host>::sharing_pays(work, all) ? 1 : all};
 }
 
 // One thread needs no parallel region, which costs OpenMP a system call even so: 0.3 to 0.5 us of the 3 us that the smallest matrices take.
 
-/// f(i) for i in [0, count): each thread takes the next one as soon as it is free.
+/// f(i) for i in [0, count): each thread takes the next one as soon as it is free. Throws Interrupted if the context was asked to stop: then
+/// some were left out.
 template <class F>
-void for_tasks(int threads, Index count, F f) {
+void for_tasks(const Team& team, Index count, F f) {
+    const int threads = team;
+    const auto task = [&](Index i) {
+        if (!team.stopped()) f(i);
+    };
     if (threads == 1) {
-        for (Index i = 0; i < count; ++i) f(i);
-        return;
-    }
+        for (Index i = 0; i < count; ++i) task(i);
+    } else {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (Index i = 0; i < count; ++i) f(i);
+        for (Index i = 0; i < count; ++i) task(i);
+    }
+    team.throw_if_stopped();
 }
 /// f(i, j) for i in [0, rows), j in [0, cols).
 template <class F>
-void for_tasks(int threads, Index rows, Index cols, F f) {
-    for_tasks(threads, rows * cols, [&](Index t) { f(t / cols, t % cols); });
+void for_tasks(const Team& team, Index rows, Index cols, F f) {
+    for_tasks(team, rows * cols, [&](Index t) { f(t / cols, t % cols); });
 }
 /// The same in as many runs of neighbours as there are threads.
 template <class F>
-void for_parts(int threads, Index count, F f) {
+void for_parts(const Team& team, Index count, F f) {
+    const int threads = team;
+    const auto task = [&](Index i) {
+        if (!team.stopped()) f(i);
+    };
     if (threads == 1) {
-        for (Index i = 0; i < count; ++i) f(i);
-        return;
-    }
+        for (Index i = 0; i < count; ++i) task(i);
+    } else {
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (Index i = 0; i < count; ++i) f(i);
+        for (Index i = 0; i < count; ++i) task(i);
+    }
+    team.throw_if_stopped();
 }
 template <class F>
-void for_parts(int threads, Index rows, Index cols, F f) {
-    for_parts(threads, rows * cols, [&](Index t) { f(t / cols, t % cols); });
+void for_parts(const Team& team, Index rows, Index cols, F f) {
+    for_parts(team, rows * cols, [&](Index t) { f(t / cols, t % cols); });
 }
 
 /// Workspace of each thread of one parallel region, or of for_tasks with as many threads.
@@ -88,7 +116,7 @@ inline RowChunks chunks_of_product(Index rows, Index n) { return {rows, std::max
 /// C(m×n, ldc) := the sum over c of parts + c·m·n, element by element in pairs of neighbours, pairs of those, and so on. The
 /// parts are overwritten.
 template <class T>
-void sum_parts(const Context<Host>& ctx, Index m, Index n, Index count, T* parts, T* C, Index ldc) {
+void sum_parts(Context<Host>& ctx, Index m, Index n, Index count, T* parts, T* C, Index ldc) {
     for_parts(team(ctx, 0, m * n * count), n, [&](Index j) {
         for (Index step = 1; step < count; step *= 2) {
             for (Index c = 0; c + step < count; c += 2 * step) {

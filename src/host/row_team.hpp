@@ -12,12 +12,13 @@
 //
 // A sum is that of the leader's rows, block by block from the top, and then of the blocks below, each by itself: bits do not depend on the
 // number of cores. It is one exchange. The leader writes what its rows add up to, the others one sum a block, all wait, and every core
-// adds what all have written.
+// adds what all have written. With its sum the leader says whether the context was asked to stop, so that all cores end at the same sum.
 
 #include <atomic>
 #include <thread>
 
 #include "host/block_reflector.hpp"
+#include "host/state.hpp"
 
 namespace quoin::host {
 
@@ -59,7 +60,8 @@ public:
     static Index size(Index m, Index n) { return 2 * most_cores(m, n) * slot_size(n); }
 
     /// For one core there need be no slots.
-    RowTeam(Index m, Index n, T* slots) : blocks_(blocks_below(m, n)), slot_size_(slot_size(n)), slots_(slots) {}
+    RowTeam(Context<Host>& ctx, Index m, Index n, T* slots)
+        : state_(ctx.state()), blocks_(blocks_below(m, n)), slot_size_(slot_size(n)), slots_(slots) {}
 
     void wait(int cores) { barrier_.wait(cores); }
 
@@ -99,17 +101,22 @@ public:
                     row += rows;
                 }
             }
-            if (cores_ == 1) return;
+            if (cores_ == 1) {
+                if (team_.state_.stopped()) throw Interrupted();
+                return;
+            }
             T* const slots = next_slots();
             const auto slot = [&](Index block) { return slots + (1 + block) * team_.slot_size_; };
             if (leads()) {
                 std::copy_n(C, size + others, slots);
+                if (team_.state_.stopped()) team_.stops_[turn_] = true;
             } else {
                 for (Index block = lowest_; block < highest_; ++block) {
                     sum_block(h - (block + 1) * panel_rows<T>, panel_rows<T>, slot(block));
                 }
             }
             team_.wait(cores_);
+            if (team_.stops_[turn_]) throw Interrupted();
             if (!leads()) std::copy_n(slots, size + others, C);
             for (Index block = leaders_lowest_; block-- > 0;) add(slot(block));
         }
@@ -138,23 +145,29 @@ private:
     /// For V₁ᵀV₂ of a recursion's two halves, and a reflector's products with what comes beside them; whole lines of a cache.
     static Index slot_size(Index n) { return (std::max<Index>(n * n / 4, 32) + 15) / 16 * 16; }
 
+    const Context<Host>::State& state_;
     const Index blocks_, slot_size_;
     T* const slots_;
+    bool stops_[2] = {};  // written once: what all cores read stays in their caches
     SpinBarrier barrier_;
 };
 
 /// Elements that a core needs for its part of a panel of n columns: work and T.
 inline Index panel_work(Index n) { return factor_work(n) + n * n; }
 
-/// A = H R by `cores` cores, of which this is number `core`.
+/// A = H R by `cores` cores, of which this is number `core`. Returns on all of them without the result if the context was asked to stop.
 template <class T>
 void factor_rows(RowTeam<T>& team, int core, int cores, MatrixView<T> A, MatrixView<T> Tf, T* buffer) {
     if (core > 0) Tf = {buffer + factor_work(A.cols), A.cols, A.cols};
     if (team.most_cores(A.rows, A.cols) == 1) {
         factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, buffer);
-    } else {
+        return;
+    }
+    try {
         factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, buffer,
                           typename RowTeam<T>::Rows(team, core, cores));
+    } catch (const Interrupted&) {
+        // the caller, outside of the threads' region, throws it
     }
 }
 

@@ -76,13 +76,14 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
     const Index chunks = (blocks + blocks_of_chunk - 1) / blocks_of_chunk;
     Arena::Frame frame(ctx.state().arena);
     T* const parts = frame.take<T>(chunks * s * n);
-    const int threads = team(ctx, 0, m * n);
+    const Team threads = team(ctx, 0, m * n);
     ThreadBuffers<T> sums(frame, threads, strip_cols * sums_of_col);
     for_tasks(threads, chunks, strips, [&](Index c, Index strip) {
         const Range cols{strip * strip_cols, std::min(n, (strip + 1) * strip_cols)};
         T* const mine = sums.mine();
         std::fill_n(mine, cols.size() * sums_of_col, T(0));
-        for (Index b = c * blocks_of_chunk; b < std::min(blocks, (c + 1) * blocks_of_chunk); ++b) {
+        for (Index b = c * blocks_of_chunk; b < std::min(blocks, (c + 1) * blocks_of_chunk) && !threads.stopped();
+             ++b) {
             const Index row = b * rows_of_block, whole = std::min(block_groups, (m - row) / group_rows);
             const Index left = std::min(rows_of_block, m - row) - whole * group_rows;
             const Block<T> block(b * block_groups, whole + (left > 0), seed, segments);

@@ -45,9 +45,11 @@ struct Context<Host>::State {
     Arena arena;
     std::atomic<double> flops{0};
     std::atomic<bool> stop{false};
+    const State* part_of = nullptr;  ///< of the context whose work this one does a part of
     Trace* trace = nullptr;
     Matrix<std::byte> staging;  ///< a panel between its place and where it is factored
 
+    bool stopped() const { return stop.load(std::memory_order_relaxed) || (part_of && part_of->stopped()); }
     void add_flops(double count) { flops.fetch_add(count, std::memory_order_relaxed); }
 };
 

@@ -46,7 +46,7 @@ MatrixView<const T> solve_rows(Range rows, MatrixView<const T> A, std::span<cons
 
 /// X := A R⁻¹ the same, `height` rows at a time in cache.
 template <class T>
-void solve_blocks(Context<Host>& ctx, int threads, Index height, MatrixView<const T> A,
+void solve_blocks(Context<Host>& ctx, const Team& threads, Index height, MatrixView<const T> A,
                   std::span<const MatrixView<const T>> factors, MatrixView<T> X) {
     const Index n = A.cols, m = A.rows;
     const Index run = std::max<Index>(1, m / (tasks_per_thread * threads * height)) * height;
@@ -55,7 +55,7 @@ void solve_blocks(Context<Host>& ctx, int threads, Index height, MatrixView<cons
     ThreadBuffers<T> buffers(frame, threads, in_place ? 0 : height * n);
     for_tasks(threads, (m + run - 1) / run, [&](Index task) {
         const Index end = std::min(m, (task + 1) * run);
-        for (Index i = task * run; i < end; i += height) {
+        for (Index i = task * run; i < end && !threads.stopped(); i += height) {
             solve_rows({i, std::min(end, i + height)}, A, factors, X, in_place ? nullptr : buffers.mine());
         }
     });
@@ -90,7 +90,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     if (n == 0 || (certificate.data && certificate.data->refused())) return;
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
     ctx.state().add_flops(flops);
-    const int threads = team(ctx, flops, m * n);
+    const Team threads = team(ctx, flops, m * n);
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
     const bool few_chunks = threads > 1 && chunks.count < tasks_per_thread * threads;
@@ -116,7 +116,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
         T* part = parts + c * n * n;
         fill_zero(n, cols.size(), part + cols.begin * n, n);
         const auto A_cols = A.col_block({0, cols.end});
-        for (Index i = r.begin; i < r.end; i += h_max) {
+        for (Index i = r.begin; i < r.end && !threads.stopped(); i += h_max) {
             const Range rows{i, std::min(r.end, i + h_max)};
             add_gram(direct ? A_cols.row_block(rows)
                             : solve_rows(rows, A_cols, factors, X, in_place ? nullptr : buffers.mine()),

@@ -15,10 +15,10 @@ T* t_at(MatrixView<T> Tf, Index col) {
 
 /// Domain d of `A`: R by a flat tree over its leaves, copied into cache one at a time. `keep` stores V and T.
 template <class T, bool keep>
-void factor_domain(const PanelTree& tree, Index d, MatrixView<std::conditional_t<keep, T, const T>> A, MatrixView<T> Tf,
-                   T* R, T* leaf, T* scratch_t, T* work) {
+void factor_domain(const Team& team, const PanelTree& tree, Index d, MatrixView<std::conditional_t<keep, T, const T>> A,
+                   MatrixView<T> Tf, T* R, T* leaf, T* scratch_t, T* work) {
     const Index n = tree.width, ib = tree.inner_block;
-    for (Index t = 0; t < tree.leaves(d); ++t) {
+    for (Index t = 0; t < tree.leaves(d) && !team.stopped(); ++t) {
         const auto A_leaf = A.row_block(tree.leaf(d, t));
         const Index h = A_leaf.rows;
         T* Tl = keep ? t_at(Tf, tree.t_of_leaf(d, t)) : scratch_t;
@@ -42,11 +42,11 @@ void factor_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T,
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, flops, tree.rows * n);
+    const Team threads = team(ctx, flops, tree.rows * n);
     ThreadBuffers<T> buffers(frame, threads, n * n + leaf_size + leaf_work(ib, n, n));
     for_tasks(threads, domains, [&](Index d) {
         T *R = buffers.mine(), *leaf = R + n * n, *work = leaf + leaf_size;
-        factor_domain<T, true>(tree, d, A, Tf, R, leaf, nullptr, work);
+        factor_domain<T, true>(threads, tree, d, A, Tf, R, leaf, nullptr, work);
         const auto top = A.row_block(tree.domain(d));
         store_upper(n, n, R, n, top.data, top.ld);
     });
@@ -59,11 +59,11 @@ void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, V
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, flops, tree.rows * n);
+    const Team threads = team(ctx, flops, tree.rows * n);
     ThreadBuffers<T> buffers(frame, threads, n * n + leaf_size + ib * n + leaf_work(ib, n, n));
     for_tasks(threads, domains, [&](Index d) {
         T *R = buffers.mine(), *leaf = R + n * n, *Tl = leaf + leaf_size, *work = Tl + ib * n;
-        factor_domain<T, false>(tree, d, A, MatrixView<T>(), R, leaf, Tl, work);
+        factor_domain<T, false>(threads, tree, d, A, MatrixView<T>(), R, leaf, Tl, work);
         copy_block(n, n, R, n, stack.at(d * n, 0), stack.ld);
     });
     ctx.state().add_flops(flops);
@@ -75,7 +75,7 @@ void factor_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D
     const Index stride = tree.stride(level), span = stride * tree.fan_in;
     const double flops = 2.0 / 3.0 * static_cast<double>(domains / stride) * n * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, flops);
+    const Team threads = team(ctx, flops);
     ThreadBuffers<T> buffers(frame, threads, 2 * n * n + leaf_work(ib, n, n));
     for_tasks(threads, tree.nodes(level), [&](Index node) {
         T *R = buffers.mine(), *B = R + n * n, *work = B + n * n;
@@ -102,7 +102,7 @@ void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D
     const bool transpose = op == Op::Transpose;
     const double flops = 4.0 * tree.rows * n * p;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, flops, tree.rows * (n + p));
+    const Team threads = team(ctx, flops, tree.rows * (n + p));
     ThreadBuffers<T> buffers(frame, threads, n * tile_cols + leaf_size + leaf_work(ib, n, tile_cols));
     for_tasks(threads, domains, tiles, [&](Index d, Index tile) {
         T *C_top = buffers.mine(), *C_leaf = C_top + n * tile_cols, *work = C_leaf + leaf_size;
@@ -116,7 +116,7 @@ void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D
         if (transpose) apply_first();
         if (leaves > 1) {
             copy_block(n, q, C_tile.at(first.begin, 0), C.ld, C_top, n);
-            for (Index s = 1; s < leaves; ++s) {
+            for (Index s = 1; s < leaves && !threads.stopped(); ++s) {
                 const Index t = transpose ? s : leaves - s;
                 const Range r = tree.leaf(d, t);
                 copy_block(r.size(), q, C_tile.at(r.begin, 0), C.ld, C_leaf, r.size());
@@ -146,7 +146,7 @@ void apply_nodes(Context<D>& ctx, const PanelTree& tree, Index level, Op op, Vie
     const bool transpose = op == Op::Transpose;
     const double flops = 2.0 * static_cast<double>(domains / stride) * n * n * p;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, flops);
+    const Team threads = team(ctx, flops);
     ThreadBuffers<T> buffers(frame, threads, n * n + 2 * n * tile_cols + leaf_work(ib, n, tile_cols));
     for_tasks(threads, nodes, tiles, [&](Index node, Index tile) {
         T *V = buffers.mine(), *C_head = V + n * n, *C_member = C_head + n * tile_cols,
@@ -176,7 +176,7 @@ void form_nodes(Context<D>& ctx, const PanelTree& tree, Index level, View<T, D> 
     const Index stride = tree.stride(level), span = stride * tree.fan_in, nodes = tree.nodes(level);
     const double flops = 2.0 / 3.0 * static_cast<double>(domains / stride) * n * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, flops);
+    const Team threads = team(ctx, flops);
     ThreadBuffers<T> buffers(frame, threads, 3 * n * n + leaf_work(ib, n, n));
     for_tasks(threads, nodes, [&](Index node) {
         T *E = buffers.mine(), *V = E + n * n, *E_member = V + n * n, *work = E_member + n * n;
@@ -205,12 +205,12 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, flops, tree.rows * n);
+    const Team threads = team(ctx, flops, tree.rows * n);
     ThreadBuffers<T> buffers(frame, threads, n * n + 2 * leaf_size + leaf_work(ib, n, n));
     for_tasks(threads, domains, [&](Index d) {
         T *E = buffers.mine(), *V = E + n * n, *Q = V + leaf_size, *work = Q + leaf_size;
         copy_upper(n, n, A.at(tree.domain(d).begin, 0), A.ld, E, n);
-        for (Index t = tree.leaves(d) - 1; t >= 0; --t) {
+        for (Index t = tree.leaves(d) - 1; t >= 0 && !threads.stopped(); --t) {
             const auto A_leaf = A.row_block(tree.leaf(d, t));
             const Index h = A_leaf.rows;
             const T* Tl = t_at(Tf, tree.t_of_leaf(d, t));

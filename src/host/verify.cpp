@@ -131,13 +131,18 @@ template <class Body>
 void for_each_task(Context<Host>& ctx, double flops, Index tasks, Body body) {
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<double> workspaces(frame, ctx.threads(), Workspace::size);
-#pragma omp parallel num_threads(host::team(ctx, flops))
+    const host::Team team = host::team(ctx, flops);
+    const int threads = team;
+#pragma omp parallel num_threads(threads)
     {
         omp_set_num_threads(1);
         Workspace w(workspaces.mine());
 #pragma omp for schedule(dynamic)
-        for (Index task = 0; task < tasks; ++task) body(task, w);
+        for (Index task = 0; task < tasks; ++task) {
+            if (!team.stopped()) body(task, w);
+        }
     }
+    team.throw_if_stopped();
 }
 
 template <class T>

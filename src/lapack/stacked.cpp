@@ -139,7 +139,7 @@ void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const
     const double flops = 4.0 * s.rows * s.n * p;
     Arena::Frame frame(ctx.state().arena);
     const Trapezoid<const T> full(frame, s, V);
-    const int threads = team(ctx, flops);
+    const Team threads = team(ctx, flops);
     ThreadBuffers<T> buffers(frame, threads, block_work(s.nb, tile));
     for_tasks(threads, tiles, [&](Index j) {
         const Range columns{j * tile, std::min(p, (j + 1) * tile)};
@@ -192,7 +192,7 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
             }
         }
         // one block's leaves wait for each other
-        const int threads = blocks == 1 ? 1 : team(ctx, flops);
+        const Team threads = blocks == 1 ? Team(ctx, 1) : team(ctx, flops);
         Arena::Frame step(ctx.state().arena);
         ThreadBuffers<T> buffers(step, threads, std::max(factor_work(nb), block_work(nb, std::max(nb, tile_cols))));
         for_tasks(threads, static_cast<Index>(tasks.size()), [&](Index i) {
@@ -237,7 +237,7 @@ void form_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> V, MatrixVie
     set_identity<T>(ctx, 0, E);
     Stack one = s;
     Arena::Frame frame(ctx.state().arena);
-    const int threads = team(ctx, 2.0 * std::min(s.rows, s.leaf_rows) * n * n);
+    const Team threads = team(ctx, 2.0 * std::min(s.rows, s.leaf_rows) * n * n);
     ThreadBuffers<T> buffers(frame, threads, block_work(s.nb, tile));
     Matrix<T> V_leaf(std::min(s.rows, s.leaf_rows), n);
     for (Index t = s.leaves() - 1; t >= 0; --t) {

@@ -21,6 +21,19 @@ TEST(Mpi, LongMessagesGoInParts) {
     EXPECT_THROW(MpiCommunicator(MPI_COMM_WORLD, Index{1} << 31), InvalidArgument);
 }
 
+TEST(Mpi, AnIntercommunicatorIsRefused) {
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size == 1) return;
+    MPI_Comm half, both;
+    MPI_Comm_split(MPI_COMM_WORLD, rank == 0, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank == 0, 0, &both);
+    EXPECT_THROW(MpiCommunicator{both}, InvalidArgument);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+}
+
 TEST(Mpi, ErrorsAreReturnedAndTheCallersHandlerStays) {
     MPI_Errhandler before, after;
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);

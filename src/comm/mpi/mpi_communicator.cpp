@@ -30,6 +30,13 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, Index largest_message)
         throw InvalidArgument(
             fmt::format("MpiCommunicator: largest_message must be from 1 to 2^31 - 1, and is {}", largest_message));
     }
+    int is_inter = 0;
+    check(MPI_Comm_test_inter(comm, &is_inter), "MPI_Comm_test_inter");
+    if (is_inter) {
+        throw InvalidArgument(
+            "MpiCommunicator: comm is an intercommunicator, of two groups; MPI_Intercomm_merge gives a communicator of "
+            "both");
+    }
     check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
