@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <numeric>
 
 #include "host/device.hpp"
+#include "host/parallel.hpp"
+#include "host/substitute.hpp"
 #include "quoin/least_squares.hpp"
 
 namespace quoin {
 namespace {
-
-#pragma omp declare reduction(+ : std::complex <double> : omp_out += omp_in)
 
 /// Double, or complex double.
 template <class T>
@@ -27,30 +28,6 @@ Matrix<Wide<T>> widened_triangle(MatrixView<const T, Host> R) {
         for (Index i = 0; i <= j; ++i) S(i, j) = widened(R(i, j));
     }
     return S;
-}
-
-/// x := op(A)⁻¹ x for the upper or unit lower triangle of A (n×n); not finite where a diagonal entry is 0.
-template <class W>
-void substitute(Triangle triangle, Op op, const Matrix<W>& A, W* x) {
-    const Index n = A.rows();
-    const bool upper = triangle == Triangle::Upper, backwards = upper == (op == Op::None);
-    for (Index step = 0; step < n; ++step) {
-        const Index j = backwards ? n - 1 - step : step;
-        const Range others = upper ? Range{0, j} : Range{j + 1, n};
-        const W* a = A.view().at(0, j);
-        if (op == Op::Transpose) {
-            W sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (Index i = others.begin; i < others.end; ++i) sum += conjugate(a[i]) * x[i];
-            x[j] -= sum;
-        }
-        if (upper) x[j] /= op == Op::Transpose ? conjugate(a[j]) : a[j];
-        if (op == Op::None) {
-            const W x_j = x[j];
-#pragma omp simd
-            for (Index i = others.begin; i < others.end; ++i) x[i] -= a[i] * x_j;
-        }
-    }
 }
 
 /// ‖B⁻¹‖₁, or an estimate from below, for solve(op, x): x := op(B)⁻¹ x and n >= 1 (Hager 1984, Higham 1988, as LAPACK's lacn2);
@@ -97,7 +74,7 @@ double reciprocal_condition(const Matrix<W>& S) {
         if (!std::isfinite(sum)) return std::numeric_limits<double>::quiet_NaN();
         norm = std::max(norm, sum);
     }
-    const double inverse = inverse_norm<W>(n, [&](Op op, W* x) { substitute(Triangle::Upper, op, S, x); });
+    const double inverse = inverse_norm<W>(n, [&](Op op, W* x) { host::substitute<W>(Triangle::Upper, op, S.view(), x); });
     return std::isfinite(inverse) ? 1 / norm / inverse : 0;
 }
 
@@ -183,8 +160,8 @@ double inverse_norm_estimate(Context<D>&, View<const T, D> LU) {
     }
     const double norm = inverse_norm<W>(X.rows(), [&](Op op, W* x) {
         // (LU)⁻¹ = U⁻¹L⁻¹,   (LU)⁻ᵀ = L⁻ᵀU⁻ᵀ
-        substitute(op == Op::None ? Triangle::UnitLower : Triangle::Upper, op, X, x);
-        substitute(op == Op::None ? Triangle::Upper : Triangle::UnitLower, op, X, x);
+        host::substitute<W>(op == Op::None ? Triangle::UnitLower : Triangle::Upper, op, X.view(), x);
+        host::substitute<W>(op == Op::None ? Triangle::Upper : Triangle::UnitLower, op, X.view(), x);
     });
     return std::isfinite(norm) ? norm : std::numeric_limits<double>::infinity();
 }
@@ -195,8 +172,19 @@ TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     for (Index j = R.cols; j-- > 0;) {
         if (column_norm<T>(R.block({0, j + 1}, {j, j + 1})) == 0) found.zero_column = j;
     }
-    found.condition = condition_estimate<T>(ctx, R);
-    found.scaled_condition = scaled_condition_estimate<T>(R);
+    // some ten solves of n² flops each
+    std::exception_ptr failures[2];
+    host::for_tasks(host::team(ctx, 20.0 * number(R.cols) * number(R.cols)), 2, [&](Index task) {
+        try {
+            if (task == 0) found.condition = condition_estimate<T>(ctx, R);
+            if (task == 1) found.scaled_condition = scaled_condition_estimate<T>(R);
+        } catch (...) {
+            failures[task] = std::current_exception();
+        }
+    });
+    for (const std::exception_ptr& failure : failures) {
+        if (failure) std::rethrow_exception(failure);
+    }
     return found;
 }
 

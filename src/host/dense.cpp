@@ -4,6 +4,7 @@
 #include "host/condition_estimate.hpp"
 #include "host/device.hpp"
 #include "host/parallel.hpp"
+#include "host/substitute.hpp"
 
 namespace quoin {
 namespace {
@@ -172,59 +173,13 @@ void drop_unit_reflectors(Context<D>&, View<T, D> A, View<T, D> R, View<T, D> Tf
     }
 }
 
-namespace {
-
-/// x := op(A)⁻¹ x for the diagonal block A (n×n, n <= step), ᵀ being ᴴ of complex numbers.
-template <class T>
-void substitute(bool lower, bool unit, bool transpose, Index n, const T* A, Index lda, T* x) {
-    const bool backwards = lower == transpose;
-    for (Index s = 0; s < n; ++s) {
-        const Index j = backwards ? n - 1 - s : s;
-        const Range others = lower ? Range{j + 1, n} : Range{0, j};
-        const T* const a = A + j * lda;
-        if (transpose) {
-            for (Index i = others.begin; i < others.end; ++i) x[j] -= conjugate(a[i]) * x[i];
-        }
-        if (!unit) x[j] /= transpose ? conjugate(a[j]) : a[j];
-        if (!transpose) {
-            for (Index i = others.begin; i < others.end; ++i) x[i] -= a[i] * x[j];
-        }
-    }
-}
-
-/// `solve_triangle` of few columns: A is read once for each, where it lies.
-template <class T>
-void solve_few_columns(bool lower, bool unit, bool transpose, MatrixView<const T> A, MatrixView<T> X) {
-    const Index n = A.rows, blocks = (n + step - 1) / step;
-    const bool backwards = lower == transpose;
-    for (Index c = 0; c < X.cols; ++c) {
-        T* const x = X.at(0, c);
-        for (Index s = 0; s < blocks; ++s) {
-            const Index j = (backwards ? blocks - 1 - s : s) * step, w = std::min(step, n - j);
-            const Range others = lower ? Range{j + w, n} : Range{0, j};
-            const T* const a = A.at(others.begin, j);
-            if (transpose) {
-                // x₁ −= A₂₁ᵀ x₂
-                T sums[step] = {};
-                inner_blocked(w, Index(1), others.size(), a, A.ld, x + others.begin, n, sums, w);
-                for (Index i = 0; i < w; ++i) x[j + i] -= sums[i];
-            }
-            substitute(lower, unit, transpose, w, A.at(j, j), A.ld, x + j);
-            // x₂ −= A₂₁ x₁
-            if (!transpose) outer_blocked(others.size(), Index(1), w, a, A.ld, x + j, n, x + others.begin, n);
-        }
-    }
-}
-
-}  // namespace
-
 template <class T, class D>
 void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> A, View<T, D> X) {
     const Index n = A.rows, p = X.cols, tiles = (p + step - 1) / step;
     if (n == 0 || p == 0) return;
     const bool unit = triangle == Triangle::UnitLower, lower = triangle != Triangle::Upper;
     if (p <= few_columns) {
-        solve_few_columns<T>(lower, unit, op == Op::Transpose, A, X);
+        for (Index j = 0; j < p; ++j) substitute<T>(triangle, op, A, X.at(0, j));
         return ctx.state().add_flops(1.0 * n * n * p);
     }
     // op(A)⁻¹ X = (Xᵀ B⁻¹)ᵀ with B = op(A)ᵀ, ᵀ without conjugates here; where that is lower triangular, both run backwards: (J B J)
