@@ -321,7 +321,8 @@ TYPED_TEST(HostPrimitives, SmallTriangles) {
                     EXPECT_TRUE(X.padding_intact());
                     Matrix<T> back = copy<T>(std::as_const(X).view());
                     multiply_triangle<T>(this->ctx, Side::Left, triangle, op, A, back.view());
-                    EXPECT_LE(difference<T>(back.view(), B.view(), n, frobenius_norm<T>(B.view())), law) << n << " " << p;
+                    EXPECT_LE(difference<T>(back.view(), B.view(), n, frobenius_norm<T>(B.view())), law)
+                        << n << " " << p;
                 }
             }
         }

@@ -111,9 +111,9 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     return solution;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                  \
-    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, InputView<T, D>, MatrixView<const T, D>, \
-                                                    double, Options);                                            \
+#define QUOIN_INSTANTIATE(T, D)                                                                                   \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, InputView<T, D>, MatrixView<const T, D>, double, \
+                                                    Options);                                                     \
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const QR<T, D>&, MatrixView<const T, D>, double);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

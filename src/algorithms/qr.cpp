@@ -429,8 +429,8 @@ QR<T, D> qr(Context<D>& ctx, InputView<T, D> A, Options options) {
     return f;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                               \
-    template QR<T, D> qr<T, D>(Context<D>&, InputView<T, D>, Options);        \
+#define QUOIN_INSTANTIATE(T, D)                                        \
+    template QR<T, D> qr<T, D>(Context<D>&, InputView<T, D>, Options); \
     template QR<T, D> qr<T, D>(Context<D>&, Matrix<T, D>&&, const Plan&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

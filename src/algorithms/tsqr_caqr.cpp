@@ -47,8 +47,8 @@ bool is_in_range(Context<D>& ctx, MatrixView<const T, D> A) {
 /// The levels of a tree as batches. Rows of A belong together `block` by block: they are triangles R_b of the level below. False, with Q
 /// as it was, where columns are not in range and nobody has `checked`: those of the triangles, which have the norms of A's.
 template <class T, class D>
-bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, InputView<T, D> A, bool checked,
-                   MatrixView<T, D> Q, MatrixView<T, D> R) {
+bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, InputView<T, D> A, bool checked, MatrixView<T, D> Q,
+                   MatrixView<T, D> R) {
     throw_if_stopped(ctx);
     const Index m = A.rows, n = A.cols, rows = Tuning<D>::batched_node_rows(m, sizeof(T), leaf_rows),
                 each = rows < m ? rows / block * block : m, count = m / each;
@@ -58,10 +58,10 @@ bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, InputView<T, D
         return BatchView<U, D>(X.data, stride, n, X.ld, stride, count);
     };
     SmallBatch<T, D> batch(ctx, each, n, count);
-    batch.factor(ctx,
-                 A.by_rows ? BatchView<const T, D>(A.data, each, n, A.ld, 1, each * A.ld, count)
-                           : batch_of(A.stored(), each),
-                 nodes, false);
+    batch.factor(
+        ctx,
+        A.by_rows ? BatchView<const T, D>(A.data, each, n, A.ld, 1, each * A.ld, count) : batch_of(A.stored(), each),
+        nodes, false);
     if (each == m) {
         batch.unpack(ctx, Factor::R, nodes, batch_of(R, n));
         if (!checked && !is_in_range<T, D>(ctx, R)) return false;

@@ -30,6 +30,17 @@ Matrix<Wide<T>> widened_triangle(MatrixView<const T, Host> R) {
     return S;
 }
 
+/// x := 2^e x of m entries: one multiplication each where 2^e is a normal number.
+template <class W>
+void scale_by_power(Index m, int e, W* x) {
+    if (std::abs(e) < std::numeric_limits<double>::max_exponent - 2) {
+        const double power = std::ldexp(1.0, e);
+        for (Index i = 0; i < m; ++i) x[i] *= power;
+    } else {
+        for (Index i = 0; i < m; ++i) x[i] = times_power_of_two(x[i], e);
+    }
+}
+
 /// ‖B⁻¹‖₁, or an estimate from below, for solve(op, x): x := op(B)⁻¹ x and n >= 1 (Hager 1984, Higham 1988, as LAPACK's lacn2);
 /// not finite where B is singular. At most 10 solves.
 template <class W, class Solve>
@@ -74,7 +85,8 @@ double reciprocal_condition(const Matrix<W>& S) {
         if (!std::isfinite(sum)) return std::numeric_limits<double>::quiet_NaN();
         norm = std::max(norm, sum);
     }
-    const double inverse = inverse_norm<W>(n, [&](Op op, W* x) { host::substitute<W>(Triangle::Upper, op, S.view(), x); });
+    const double inverse =
+        inverse_norm<W>(n, [&](Op op, W* x) { host::substitute<W>(Triangle::Upper, op, S.view(), x); });
     return std::isfinite(inverse) ? 1 / norm / inverse : 0;
 }
 
@@ -125,9 +137,7 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
     if (largest > 0) {
         // κ(2⁻ᵉR) = κ(R), and a column sum of 2⁻ᵉR does not overflow
         const int e = std::ilogb(largest);
-        for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i <= j; ++i) S(i, j) = times_power_of_two(S(i, j), -e);
-        }
+        for (Index j = 0; j < n; ++j) scale_by_power(j + 1, -e, &S(0, j));
     }
     const double rcond = reciprocal_condition(S);
     return rcond > 0 ? 1 / rcond : std::numeric_limits<double>::infinity();
@@ -142,7 +152,7 @@ double scaled_condition_estimate(MatrixView<const T, Host> R) {
         if (largest == 0) return std::numeric_limits<double>::infinity();
         // the norm of 2^-e times the column does not overflow
         const int e = std::ilogb(largest);
-        for (Index i = 0; i <= j; ++i) S(i, j) = times_power_of_two(S(i, j), -e);
+        scale_by_power(j + 1, -e, &S(0, j));
         const double norm = column_norm<Wide<T>>(S.view().block({0, j + 1}, {j, j + 1}));
         for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
     }

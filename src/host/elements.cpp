@@ -110,11 +110,11 @@ void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
 template <class T, class D>
 void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     constexpr Index tile = Tuning<Host>::transpose_tile;
-    for_parts(team(ctx, 0, A.rows * A.cols), (A.rows + tile - 1) / tile, (A.cols + tile - 1) / tile,
-              [&](Index I, Index J) {
-                  const Range r{I * tile, std::min(A.rows, (I + 1) * tile)}, c{J * tile, std::min(A.cols, (J + 1) * tile)};
-                  transpose_in_cache(r.size(), c.size(), A.at(r.begin, c.begin), A.ld, B.at(c.begin, r.begin), B.ld);
-              });
+    for_parts(
+        team(ctx, 0, A.rows * A.cols), (A.rows + tile - 1) / tile, (A.cols + tile - 1) / tile, [&](Index I, Index J) {
+            const Range r{I * tile, std::min(A.rows, (I + 1) * tile)}, c{J * tile, std::min(A.cols, (J + 1) * tile)};
+            transpose_in_cache(r.size(), c.size(), A.at(r.begin, c.begin), A.ld, B.at(c.begin, r.begin), B.ld);
+        });
 }
 
 template <class T, class D>

@@ -86,8 +86,8 @@ GramPrecision gram_precision(Context<D>&, Index m, Index n) {
 }
 
 template <class T, class D>
-void solve_and_gram(Context<D>& ctx, Input<T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
-                    View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate) {
+void solve_and_gram(Context<D>& ctx, Input<T, D> A, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
+                    View<Sum<T, D>, D> G, CertificateView<D> certificate) {
     const Index n = A.cols, m = A.rows;
     if (n == 0 || (certificate.data && certificate.data->refused())) return;
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
