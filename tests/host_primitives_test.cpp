@@ -311,15 +311,22 @@ TYPED_TEST(HostPrimitives, SmallTriangles) {
         Padded<T> YtY(n, n);
         multiply_transposed<T>(this->ctx, y, y, YtY.view());
         EXPECT_LE(difference<T>(YtY.view(), G.view(), n, frobenius_norm<T>(G.view())), law);
-        // op(A)⁻¹ X
-        for (Op op : {Op::None, Op::Transpose}) {
-            const Matrix<T> B = random_normal<T>(n, 50, 4);
-            Padded<T> X(B.view());
-            solve_triangle<T>(this->ctx, Triangle::Upper, op, r, X.view());
-            EXPECT_TRUE(X.padding_intact());
-            Matrix<T> back = copy<T>(std::as_const(X).view());
-            multiply_triangle<T>(this->ctx, Side::Left, Triangle::Upper, op, r, back.view());
-            EXPECT_LE(difference<T>(back.view(), B.view(), n, frobenius_norm<T>(B.view())), law) << n;
+        // op(A)⁻¹ X, of few columns where A lies
+        const Matrix<T> l = transposed<T>(r);
+        for (Index p : {1, 3, 50}) {
+            for (Op op : {Op::None, Op::Transpose}) {
+                for (Triangle triangle : {Triangle::Upper, Triangle::UnitLower}) {
+                    const auto A = triangle == Triangle::Upper ? MatrixView<const T>(r) : l.view();
+                    const Matrix<T> B = random_normal<T>(n, p, 4);
+                    Padded<T> X(B.view());
+                    solve_triangle<T>(this->ctx, triangle, op, A, X.view());
+                    EXPECT_TRUE(X.padding_intact());
+                    Matrix<T> back = copy<T>(std::as_const(X).view());
+                    multiply_triangle<T>(this->ctx, Side::Left, triangle, op, A, back.view());
+                    EXPECT_LE(difference<T>(back.view(), B.view(), n, frobenius_norm<T>(B.view())), law)
+                        << n << " " << p;
+                }
+            }
         }
     }
 }

@@ -60,5 +60,10 @@ void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B);
 /// B := Aᵀ, both in D's memory: a row-major matrix is the transpose of a column-major one. 2mn words at the memory's rate.
 template <class T, class D>
 void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B);
+/// B := A, both in D's memory, A in either storage order.
+template <class T, class D>
+void load(Context<D>& ctx, Input<T, D> A, View<T, D> B) {
+    A.by_rows ? transpose<T>(ctx, A.stored(), B) : copy<T>(ctx, A.stored(), B);
+}
 
 }  // namespace quoin

@@ -19,7 +19,7 @@ struct LeastSquares {
 
 /// Full-rank least squares: m >= n gives the minimiser of ‖Ax − b‖₂, m < n the solution of Ax = b of least ‖x‖₂.
 ///
-/// A is m×n, B m×p, any p >= 0. Method (Golub 1965): for m >= n, A = QR, R X = (QᵀB)(0:n, :), and the residual norms are
+/// A is m×n, row-major or column-major with the same bits, B m×p, any p >= 0. Method (Golub 1965): for m >= n, A = QR, R X = (QᵀB)(0:n, :), and the residual norms are
 /// the column norms of the rest of QᵀB (of B − Q₁Q₁ᵀB where the thin Q₁ is held explicitly); for m < n, Aᵀ = QR and
 /// X = Q [R⁻ᵀB; 0]. Each x_j solves exactly a problem with
 /// A + ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k = min(m, n) (Higham 2002, chapters 20 and 21).
@@ -36,13 +36,22 @@ struct LeastSquares {
 ///     auto s = least_squares(ctx, A.view(), B.view());
 ///     // s.X, s.residual_norms, s.condition
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1,
+LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const T, D> B, double rcond = -1,
                                  Options options = {});
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<T, D> A, std::type_identity_t<MatrixView<const T, D>> B,
-                                 double rcond = -1, Options options = {}) {
-    return least_squares<T, D>(ctx, MatrixView<const T, D>(A), B, rcond, options);
+LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A, View<const T, D> B, double rcond = -1,
+                                 Options options = {}) {
+    return least_squares<T, D>(ctx, InputView<T, D>(A), B, rcond, options);
+}
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<T, D> A, View<const T, D> B, double rcond = -1,
+                                 Options options = {}) {
+    return least_squares<T, D>(ctx, InputView<T, D>(A), B, rcond, options);
+}
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, RowMajorView<const T, D> A, View<const T, D> B, double rcond = -1,
+                                 Options options = {}) {
+    return least_squares<T, D>(ctx, InputView<T, D>(A), B, rcond, options);
 }
 
 /// The same, on a factorization of A (m >= n) that already exists: 4mnp + n²p flops.

@@ -59,13 +59,54 @@ template <class T, class D>
 using View = std::type_identity_t<MatrixView<T, D>>;
 
 /// A view of a row-major matrix (C order, NumPy's default): element (i, j) is data[i·ld + j], ld >= max(1, cols).
-template <class T>
+template <class T, class D = Host>
 struct RowMajorView {
     T* data = nullptr;
     Index rows = 0;
     Index cols = 0;
     Index ld = 1;
 };
+
+/// A view of a matrix that is only read, in either storage order. MatrixView and RowMajorView convert to it.
+template <class T, class D = Host>
+struct InputView {
+    const T* data = nullptr;
+    Index rows = 0;
+    Index cols = 0;
+    Index ld = 1;
+    bool by_rows = false;  ///< element (i, j) is data[i·ld + j], and otherwise data[i + j·ld]
+
+    InputView() = default;
+    template <class U>
+    requires std::is_same_v<std::remove_const_t<U>, T> InputView(MatrixView<U, D> A)
+        : data(A.data), rows(A.rows), cols(A.cols), ld(A.ld) {}
+    template <class U>
+    requires std::is_same_v<std::remove_const_t<U>, T> InputView(RowMajorView<U, D> A)
+        : data(A.data), rows(A.rows), cols(A.cols), ld(A.ld), by_rows(true) {}
+
+    /// Pointer to element (i, j); null in a view without data.
+    const T* at(Index i, Index j) const { return data ? data + (by_rows ? i * ld + j : i + j * ld) : nullptr; }
+    /// The memory as a column-major matrix: A, or Aᵀ if `by_rows`.
+    MatrixView<const T, D> stored() const { return {data, by_rows ? cols : rows, by_rows ? rows : cols, ld}; }
+    /// Rows r, every column.
+    InputView row_block(Range r) const {
+        InputView block = *this;
+        block.rows = r.size();
+        block.data = at(r.begin, 0);
+        return block;
+    }
+    /// Columns c, every row.
+    InputView col_block(Range c) const {
+        InputView block = *this;
+        block.cols = c.size();
+        block.data = at(0, c.begin);
+        return block;
+    }
+    bool empty() const { return rows == 0 || cols == 0; }
+};
+/// An InputView as the parameter of a function that takes T and D from elsewhere, as `View`.
+template <class T, class D>
+using Input = std::type_identity_t<InputView<T, D>>;
 
 namespace detail {
 /// 64-byte aligned, uninitialised host memory in large pages where the system has them.

@@ -103,8 +103,9 @@ private:
     std::unique_ptr<Factorization<T, D>> inside_;
 };
 
-/// A = QR of a copy of A (m×n, any m and n, any ld). With QForm::None TSQR and CholeskyQR2 only read a tall A, and so does `Auto`, on a CPU,
-/// where m >= 2.5n. Blocks until done.
+/// A = QR of a copy of A (m×n, any m and n, any ld, row-major or column-major). With QForm::None TSQR and CholeskyQR2 only read a tall
+/// A, and so does `Auto`, on a CPU, where m >= 2.5n; a row-major A in a GPU's memory is copied all the same. The bits of the result do
+/// not depend on the storage order. Blocks until done.
 ///
 /// Householder routes give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A, as does Gram-Schmidt with
 /// reorthogonalization; CholeskyQR routes give the same when certified, and `Auto` returns only certified answers.
@@ -114,20 +115,24 @@ private:
 ///     auto f = qr(ctx, A.view());
 ///     f.apply_q(ctx, Side::Left, Op::Transpose, b.view());  // b := Qᵀb
 template <class T, class D>
-QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options = {});
+QR<T, D> qr(Context<D>& ctx, InputView<T, D> A, Options options = {});
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options = {}) {
+    return qr<T, D>(ctx, InputView<T, D>(A), options);
+}
 template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, MatrixView<T, D> A, Options options = {}) {
-    return qr<T, D>(ctx, MatrixView<const T, D>(A), options);
+    return qr<T, D>(ctx, InputView<T, D>(A), options);
+}
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, RowMajorView<const T, D> A, Options options = {}) {
+    return qr<T, D>(ctx, InputView<T, D>(A), options);
 }
 
 /// A = QR in A's own memory, under a plan made for its shape. Nothing of size m·n is allocated unless `Plan::one_launch`. A is
 /// spent, also where this throws.
 template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan);
-
-/// A = QR of a row-major matrix: converted, block by block, into a column-major copy.
-template <class T>
-QR<T, Host> qr(Context<Host>& ctx, RowMajorView<const T> A, Options options = {});
 
 /// ‖I − QᵀQ‖_F for an explicit m×k Q, accumulated in double (and in compensated double for double).
 template <class T>

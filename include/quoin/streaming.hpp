@@ -42,11 +42,11 @@ public:
     /// Throws InvalidArgument if negative.
     StreamingR(Context<D>& ctx, Index n, Index p = 0);
 
-    /// Appends rows of A (h×n, any h >= 0) and, if p > 0, of b (h×p).
+    /// Appends rows of A (h×n, any h >= 0) and, if p > 0, of b (h×p), each row-major or column-major with the same bits.
     ///
     /// Throws InvalidArgument on other shapes and NonFiniteEntry, with the row counted within the block; whatever it
     /// throws, the state is as it was before the call.
-    void append(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> b = {});
+    void append(Context<D>& ctx, InputView<T, D> A, InputView<T, D> b = {});
     /// The same for rows in the host's memory, pinned or not. They are copied beside the work on the block before, to two places
     /// by turns, each of the size of the largest block so far. They may be changed once this returns.
     void append(Context<D>& ctx, HostRows<T, D> A, HostRows<T, D> b = {});
@@ -129,11 +129,11 @@ public:
     /// n columns. Throws InvalidArgument if negative.
     StreamingQR(Context<D>& ctx, Index n);
 
-    /// Appends a block of rows (h×n, any h >= 0).
+    /// Appends a block of rows (h×n, any h >= 0), row-major or column-major with the same bits.
     ///
     /// Throws InvalidArgument on other shapes and once `q_rows` has been called, and NonFiniteEntry, with the row counted
     /// within the block; whatever it throws, the state is as it was before the call.
-    void append(Context<D>& ctx, MatrixView<const T, D> block);
+    void append(Context<D>& ctx, InputView<T, D> block);
     /// The same for rows in the host's memory, and for the next h rows, which `read` supplies: as `StreamingR::append`.
     void append(Context<D>& ctx, HostRows<T, D> block);
     void append(Context<D>& ctx, Index h, const RowReader<T>& read);
@@ -151,7 +151,7 @@ public:
     ///
     /// Throws InvalidArgument, the state untouched, if `block` is not the one whose turn it is, entry for entry as far as
     /// its R factor shows, or if no block is left.
-    Matrix<T, D> q_rows(Context<D>& ctx, MatrixView<const T, D> block);
+    Matrix<T, D> q_rows(Context<D>& ctx, InputView<T, D> block);
     /// The same in the host's memory.
     Matrix<T, Host> q_rows(Context<D>& ctx, HostRows<T, D> block);
     /// All rows of thin Q that are left, block by block from the last one to the first: `read` supplies those of A once more,
@@ -185,7 +185,7 @@ private:
         Matrix<T, D> R;  // R_i, min(rows, n)×n
     };
     void require_shape(Index rows, Index cols) const;
-    QR<T, D> factor_block(Context<D>& ctx, MatrixView<const T, D> A) const;
+    QR<T, D> factor_block(Context<D>& ctx, InputView<T, D> A) const;
     Matrix<T, D> stack(Context<D>& ctx) const;
     QR<T, D> factor_stack(Context<D>& ctx) const;
 

@@ -18,7 +18,7 @@ struct SVD {
 
 /// SVD by way of QR (Chan 1982): A = QR, R = U₁ΣVᵀ, U = Q [U₁; 0]; for m < n, Aᵀ = QR, Rᵀ = UΣW, Vᵀ = [W 0] Qᵀ.
 ///
-/// Any m×n A. The SVD of R is LAPACK's gesdd (gesvd where that does not converge), sequential on the host; for A on a GPU
+/// Any m×n A, row-major or column-major, with the same bits. The SVD of R is LAPACK's gesdd (gesvd where that does not converge), sequential on the host; for A on a GPU
 /// only up to 150 to 250 columns, and beyond by cuSOLVER on the device, in double and certified by its residual. Worth it where
 /// max(m, n) is well above k = min(m, n). 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³ or 22k³
 /// for R; R alone is formed where only values are asked for. Blocks until done; on a GPU until s is known, U and Vt being
@@ -31,10 +31,18 @@ struct SVD {
 ///
 ///     auto f = svd(ctx, A.view(), /*vectors=*/false);  // f.s
 template <class T, class D>
-SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors = true, Options options = {});
+SVD<T, D> svd(Context<D>& ctx, InputView<T, D> A, bool vectors = true, Options options = {});
+template <class T, class D>
+SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors = true, Options options = {}) {
+    return svd<T, D>(ctx, InputView<T, D>(A), vectors, options);
+}
 template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, MatrixView<T, D> A, bool vectors = true, Options options = {}) {
-    return svd<T, D>(ctx, MatrixView<const T, D>(A), vectors, options);
+    return svd<T, D>(ctx, InputView<T, D>(A), vectors, options);
+}
+template <class T, class D>
+SVD<T, D> svd(Context<D>& ctx, RowMajorView<const T, D> A, bool vectors = true, Options options = {}) {
+    return svd<T, D>(ctx, InputView<T, D>(A), vectors, options);
 }
 
 }  // namespace quoin

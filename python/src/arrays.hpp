@@ -32,8 +32,11 @@ struct StridedMatrix {
     }
     StridedMatrix transposed() const { return {data, cols, rows, col_stride, row_stride}; }
     MatrixView<const T, D> view() const { return {data, rows, cols, cols > 1 ? col_stride : std::max<Index>(1, rows)}; }
-    RowMajorView<const T> row_major_view() const {
-        return {data, rows, cols, rows > 1 ? row_stride : std::max<Index>(1, cols)};
+    bool is_readable() const { return column_major() || row_major(); }
+    /// A column-major or row-major matrix as the library reads it.
+    InputView<T, D> input() const {
+        if (column_major()) return view();
+        return RowMajorView<const T, D>{data, rows, cols, rows > 1 ? row_stride : std::max<Index>(1, cols)};
     }
 };
 
@@ -76,6 +79,19 @@ struct ColumnMajor {
 
     Matrix<T, D> copy;
     MatrixView<const T, D> view;
+};
+
+/// A as an input of the library: in its own memory, or a copy where neither its rows nor its columns are dense.
+template <class T, class D>
+struct Readable {
+    Readable(Context<D>& ctx, const StridedMatrix<T, D>& A)
+        : copy(A.is_readable() ? Matrix<T, D>() : copy_of<T>(ctx, A)),
+          view(A.is_readable() ? A.input() : InputView<T, D>(std::as_const(copy).view())) {}
+    Readable(const Readable&) = delete;
+    Readable& operator=(const Readable&) = delete;
+
+    Matrix<T, D> copy;
+    InputView<T, D> view;
 };
 
 /// The matrices in the last two dimensions of an array of at least two; the leading ones are the batch, in C order.

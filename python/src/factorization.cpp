@@ -9,15 +9,15 @@ namespace {
 /// A = QR; on a GPU in `memory`, if that is there. On the host the library allocates.
 template <class T>
 QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
-    if (A.column_major()) return qr<T, Host>(ctx, A.view(), options);
-    if (A.row_major()) return qr<T>(ctx, A.row_major_view(), options);
+    if (A.is_readable()) return qr<T, Host>(ctx, A.input(), options);
     return qr<T, Host>(ctx, copy_of<T>(ctx, A), plan_qr<T>(ctx, A.rows, A.cols, options));
 }
 #ifdef QUOIN_HAVE_CUDA
 template <class T>
 QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, const Options& options,
                           Matrix<T, Cuda>&& memory = {}) {
-    if (A.column_major() && (options.q == QForm::None || !memory.data())) return qr<T, Cuda>(ctx, A.view(), options);
+    if (options.q == QForm::None ? A.is_readable() : A.column_major() && !memory.data())
+        return qr<T, Cuda>(ctx, A.input(), options);
     if (!memory.data()) memory = Matrix<T, Cuda>::aligned(ctx, A.rows, A.cols);
     load<T>(ctx, A, memory.view());
     return qr<T, Cuda>(ctx, std::move(memory), plan_qr<T>(ctx, A.rows, A.cols, options));

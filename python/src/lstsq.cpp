@@ -16,7 +16,8 @@ void bind_lstsq(nb::module_& module) {
                 const Home<D> home(where);
                 const double flops = flops_of_qr(A.rows, A.cols);
                 auto solution = result_of(home, where_for(where, A.rows, A.cols), flops, [&](Context<D>& ctx) {
-                    const ColumnMajor<T, D> A_(ctx, A), B_(ctx, B);
+                    const Readable<T, D> A_(ctx, A);
+                    const ColumnMajor<T, D> B_(ctx, B);
                     return least_squares<T, D>(ctx, A_.view, B_.view, rcond, options);
                 });
                 return to_tuple(home, where, std::move(solution));

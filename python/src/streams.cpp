@@ -22,10 +22,10 @@ template <class T, class D, class P>
 void bind_blocks(nb::class_<Held<StreamingR<T, D>, D>>& of_r, nb::class_<Held<StreamingQR<T, D>, D>>& of_q) {
     using R = Held<StreamingR<T, D>, D>;
     using S = Held<StreamingQR<T, D>, D>;
-    // calls f with a column-major view of A on P
+    // calls f with a view of A on P, column-major for blocks from the host
     const auto with_view = [](Context<D>& ctx, const Array<T, P>& a, auto&& f) {
         if constexpr (std::is_same_v<P, D>) {
-            return f(ColumnMajor<T, P>(ctx, matrix_of<T, P>(a)).view);
+            return f(Readable<T, P>(ctx, matrix_of<T, P>(a)).view);
         } else {
             Context<Host> host;
             return f(ColumnMajor<T, P>(host, matrix_of<T, P>(a)).view);

@@ -15,7 +15,7 @@ void bind_svd(nb::module_& module) {
                 const Home<D> home(where);
                 const double flops = 6 * flops_of_qr(A.rows, A.cols);
                 auto f = result_of(home, where_for(where, A.rows, A.cols), flops, [&](Context<D>& ctx) {
-                    return svd<T, D>(ctx, ColumnMajor<T, D>(ctx, A).view, vectors, options);
+                    return svd<T, D>(ctx, Readable<T, D>(ctx, A).view, vectors, options);
                 });
                 return to_tuple(home, where, std::move(f), vectors);
             },

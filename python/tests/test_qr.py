@@ -46,6 +46,25 @@ def test_laws(rng, mode, method, shape, dtype):
     assert_upper(R)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3001, 50), (40, 7), (7, 40), (65, 65)])
+def test_the_storage_order_does_not_change_a_bit(rng, shape, dtype):
+    A, b = spread(rng, *shape, dtype), rng.standard_normal(shape[0]).astype(dtype)
+    strided = np.repeat(np.repeat(A, 2, 0), 3, 1)[::2, ::3]
+
+    def results(A):
+        stream = quoin.StreamingR().partial_fit(A)
+        singular_values = quoin.svd(A, compute_uv=False)
+        return [quoin.qr(A, mode="r"), *quoin.qr(A, mode="raw"), stream.R, singular_values, quoin.lstsq(A, b, rcond=0)[0]]
+
+    expected = results(np.asfortranarray(A))
+    for other in (np.ascontiguousarray(A), A[::-1][::-1], strided):
+        before = other.copy()
+        for ours, theirs in zip(results(other), expected):
+            assert ours.tobytes() == theirs.tobytes()
+        assert np.array_equal(other, before)
+
+
 def test_r_alone_is_r(rng):
     A = spread(rng, 300, 20, np.float64)
     R = quoin.qr(A, mode="r")

@@ -41,7 +41,7 @@ public:
         : ctx_(ctx), last_(last), n_(n), Q1_(Q1), R_(R), next_(next), over_ranks_(over_ranks), state_(ctx, 1, 1) {}
 
     /// CholeskyQR2, in one pass if that suffices.
-    Passes of(MatrixView<const T, D> A) {
+    Passes of(InputView<T, D> A) {
         Matrix<S, D> first(ctx_, n_, n_);
         const auto R1 = first.view();
         // G = AᵀA
@@ -90,7 +90,7 @@ public:
     }
 
     /// Whether dependent columns are perturbed. Reflectors of exact zeros stay I.
-    bool perturbs(MatrixView<const T, D> A) const {
+    bool perturbs(InputView<T, D> A) const {
         return Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_));
     }
 
@@ -145,8 +145,8 @@ private:
 
     CertificateView<D> certificate() { return state_.view(); }
 
-    Index rows(MatrixView<const T, D> A) const { return over_ranks_.factor ? over_ranks_.rows : A.rows; }
-    GramPrecision precision(MatrixView<const T, D> A) {
+    Index rows(InputView<T, D> A) const { return over_ranks_.factor ? over_ranks_.rows : A.rows; }
+    GramPrecision precision(InputView<T, D> A) {
         GramPrecision known = gram_precision<T>(ctx_, rows(A), n_);
         known.longest_sum += over_ranks_.levels;
         return known;
@@ -164,7 +164,7 @@ private:
     }
 
     /// What follows the last Cholesky factor Y: R is known, and B is what Q Y is.
-    Certificate conclude(MatrixView<const T, D> B, MatrixView<const S, D> Y) {
+    Certificate conclude(InputView<T, D> B, MatrixView<const S, D> Y) {
         if (!next_) request_certificate(ctx_, certificate());
         if (last_) solve_and_gram<T>(ctx_, B, Factors{Y}, Q1_, {}, certificate());
         if (next_) next_(Y, certificate());
@@ -248,7 +248,7 @@ void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands dema
 }
 
 template <class T, class D>
-CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, MatrixView<const T, D> A,
+CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, InputView<T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next,
                                      const GramOverRanks<T, D>& over_ranks) {
     CholeskyPasses<T, D> passes;
@@ -261,11 +261,11 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool 
     const Span span(ctx, "Gram passes");
     using State = typename CholeskyPasses<T, D>::State;
     GramChain<T, D> steps(ctx, last, n, Q1, R, next, over_ranks);
-    if (chain == CholeskyChain::Sketched) return steps.behind_sketch(A);
+    if (chain == CholeskyChain::Sketched) return steps.behind_sketch(A.stored());
     passes = steps.of(A);
     if (chain == CholeskyChain::OfA || A.rows < Tuning<D>::sketch_aspect * n) return passes;
     const bool has_zeros = passes.state == State::Unusable && chain == CholeskyChain::SketchedIfRefusedOrZero;
-    if (passes.state == State::Refused || (has_zeros && steps.perturbs(A))) return steps.behind_sketch(A);
+    if (passes.state == State::Refused || (has_zeros && steps.perturbs(A))) return steps.behind_sketch(A.stored());
     if (passes.state == State::Improved && Q1.cols == n && !next) {
         // A = Q₁ R and Q₁ = Q R₂, so R := R₂ R
         Matrix<T, D> R2(ctx, n, n);

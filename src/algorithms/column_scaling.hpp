@@ -14,11 +14,11 @@ namespace quoin {
 template <class T, class D>
 class ColumnScaling {
 public:
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A, Arithmetic arithmetic, Index head)
+    ColumnScaling(Context<D>& ctx, InputView<T, D> A, Arithmetic arithmetic, Index head)
         : head_{0, head}, tail_{head, A.cols}, arithmetic_(arithmetic), memory_(ctx, scans_of(A.cols), 1) {
         look_at(ctx, A, head_);
     }
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
+    ColumnScaling(Context<D>& ctx, InputView<T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
     /// Of [R; B], R an upper triangle. All e_j are 0 where an entry is not finite.
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> R, MatrixView<const T, D> B) requires std::is_same_v<D, Host>
         : head_{0, B.cols}, tail_{B.cols, B.cols}, memory_(ctx, scans_of(B.cols), 1) {
@@ -72,13 +72,13 @@ public:
     }
 
 private:
-    void look_at(Context<D>& ctx, MatrixView<const T, D> A, Range cols) {
+    void look_at(Context<D>& ctx, InputView<T, D> A, Range cols) {
         const Span span(ctx, "scan");
         const auto exponents = this->exponents().row_block(cols);
         if (arithmetic_ == Arithmetic::Native) {
             scan<T>(ctx, A.col_block(cols), Scalar<T>::safe_exponent, exponents, found(cols));
         } else {
-            norm_exponents<T>(ctx, A.col_block(cols), exponents, found(cols));  // norms from 1 to 2
+            norm_exponents<T>(ctx, A.col_block(cols).stored(), exponents, found(cols));  // norms from 1 to 2
         }
     }
     void scale(Context<D>& ctx, MatrixView<T, D> A, Range cols) const {

@@ -306,7 +306,7 @@ void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range 
 /// rows. On devices with Tuning<D>::has_batched_trees. False, with A as it was, where columns are not finite or out of range, unless
 /// somebody has `checked`.
 template <class T, class D>
-bool tsqr_of_batches(Context<D>& ctx, Index leaf_rows, MatrixView<const T, D> A, bool checked, MatrixView<T, D> Q,
+bool tsqr_of_batches(Context<D>& ctx, Index leaf_rows, InputView<T, D> A, bool checked, MatrixView<T, D> Q,
                      MatrixView<T, D> R);
 /// A := Q, R (n×n), of a tall A by a tree, `plan` being that of a matrix with these columns.
 template <class T, class D>
@@ -314,7 +314,7 @@ void orthonormalize_by_tree(Context<D>& ctx, const Plan& plan, MatrixView<T, D> 
 
 /// R alone of a tall matrix by TSQR; A is only read. `R` n×n.
 template <class T, class D>
-void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, MatrixView<T, D> R);
+void tsqr_r_only(Context<D>& ctx, const Plan& plan, InputView<T, D> A, MatrixView<T, D> R);
 
 /// C := op(Q) C, C with m rows; panels in LAPACK's format in the given arithmetic.
 template <class T, class D>
@@ -465,7 +465,7 @@ void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands dema
 /// last pass is made too, so that Q1 is Q and R₂ empty; without, Q₁ is A itself, and R₂ is R, where one pass suffices.
 /// Waits once, or twice where one pass turned out not to suffice; `next` is called twice then, and its first result is discarded.
 template <class T, class D>
-CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, MatrixView<const T, D> A,
+CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, InputView<T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {},
                                      const GramOverRanks<T, D>& over_ranks = {});
 

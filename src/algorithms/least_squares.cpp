@@ -74,8 +74,8 @@ LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, const QR<T, D>& factor
 }  // namespace
 
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
+LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const T, D> B, double rcond,
+                                 Options options) {
     rcond = rank_tolerance<T>(rcond);
     require_rows(A.rows, A.cols, B.rows);
     require_orthonormal(options, "least_squares");
@@ -111,9 +111,9 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     return solution;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                  \
-    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, MatrixView<const T, D>, MatrixView<const T, D>, \
-                                                    double, Options);                                            \
+#define QUOIN_INSTANTIATE(T, D)                                                                                   \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, InputView<T, D>, MatrixView<const T, D>, double, \
+                                                    Options);                                                     \
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const QR<T, D>&, MatrixView<const T, D>, double);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

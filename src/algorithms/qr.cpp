@@ -70,7 +70,7 @@ public:
     }
 
     /// R alone, with A only read; the same convention.
-    bool factor_r_only(MatrixView<const T, D> A, bool checked) {
+    bool factor_r_only(InputView<T, D> A, bool checked) {
         const Index n = A.cols;
         Matrix<T, D> R(ctx_, n, n);
         if (plan_.method == Method::CholeskyQR2) {
@@ -95,7 +95,7 @@ public:
         }
         R = {};
         forest_.A = Matrix<T, D>::aligned(ctx_, A.rows, n);
-        copy<T>(ctx_, A, forest_.A.view());
+        load<T>(ctx_, A, forest_.A.view());
         by_reflectors(plan_.fallback);
         return true;
     }
@@ -288,27 +288,35 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
     report.residual = residual<T>(ctx, A, Q.view(), R.view());
 }
 
-/// Whether R is found while A is only read.
+/// Whether R is found while a column-major A is only read.
 bool reads_only(const Plan& plan) {
     return plan.q == QForm::None && plan.rows >= plan.cols &&
            (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan));
 }
 
-/// R alone. A copy is made only where A's columns have to be scaled.
+/// R alone. A copy is made only where A's columns have to be scaled, or the device does not read its rows.
 template <class T, class D>
-QR<T, D> r_alone(Context<D>& ctx, MatrixView<const T, D> A, const Plan& plan) {
+QR<T, D> r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan) {
     const auto start = std::chrono::steady_clock::now();
     QR<T, D> f = Inside::planned<T, D>(plan);
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held);
+    Matrix<T, D> copied;
+    const auto copy_it = [&] {
+        if (copied.data()) return;
+        copied = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
+        load<T>(ctx, A, copied.view());
+        A = copied.view();
+    };
+    if (A.by_rows && !Tuning<D>::reads_rows && !is_tree_of_batches(plan)) copy_it();
     // CholeskyQR sees in its first Gram matrix whether a scan is needed, and a tree of batches in its first triangles
     if (!finds_range(plan) || !factorizer.factor_r_only(A, false)) {
+        if (A.by_rows && !Tuning<D>::reads_rows) copy_it();
         ColumnScaling<T, D> scaling(ctx, A);
         if (scaling.needed(ctx, plan.check_finite)) {
-            Matrix<T, D> AD = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
-            copy<T>(ctx, A, AD.view());
-            scaling.scale(ctx, AD.view());
-            factorizer.factor_r_only(AD.view(), true);
+            copy_it();
+            scaling.scale(ctx, copied.view());
+            factorizer.factor_r_only(A, true);
             scaling.unscale(ctx, Part::Upper, held.r());
         } else {
             factorizer.factor_r_only(A, true);
@@ -406,37 +414,25 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
 }
 
 template <class T, class D>
-QR<T, D> qr(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
-    check_matrix(A);
+QR<T, D> qr(Context<D>& ctx, InputView<T, D> A, Options options) {
+    check_storage(A.data, A.rows, A.cols, A.by_rows ? A.cols : A.rows, A.by_rows ? "cols" : "rows", A.ld);
     Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
     if (reads_only(plan)) return r_alone<T, D>(ctx, A, plan);
-    plan.verify = false;  // the caller's A is the original: no second copy
+    if (!A.by_rows) plan.verify = false;  // the caller's A is the original: no second copy
     QR<T, D> f = [&] {
-        if (plan.one_launch) return in_one_launch<T, D>(ctx, A, {}, plan);
+        if (plan.one_launch && !A.by_rows) return in_one_launch<T, D>(ctx, A.stored(), {}, plan);
         Matrix<T, D> work = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
-        copy<T>(ctx, A, work.view());
+        load<T>(ctx, A, work.view());
         return qr<T, D>(ctx, std::move(work), plan);
     }();
-    if (options.verify && options.q != QForm::None) measure_accuracy<T, D>(ctx, A, f);
+    if (!A.by_rows && options.verify && options.q != QForm::None) measure_accuracy<T, D>(ctx, A.stored(), f);
     return f;
 }
 
-template <class T>
-QR<T, Host> qr(Context<Host>& ctx, RowMajorView<const T> A, Options options) {
-    check_storage(A.data, A.rows, A.cols, A.cols, "cols", A.ld);
-    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
-    Matrix<T> work(A.rows, A.cols);
-    transpose<T>(ctx, MatrixView<const T>(A.data, A.cols, A.rows, A.ld), work.view());
-    return qr<T, Host>(ctx, std::move(work), plan);
-}
-
-#define QUOIN_INSTANTIATE(T, D)                                               \
-    template QR<T, D> qr<T, D>(Context<D>&, MatrixView<const T, D>, Options); \
+#define QUOIN_INSTANTIATE(T, D)                                        \
+    template QR<T, D> qr<T, D>(Context<D>&, InputView<T, D>, Options); \
     template QR<T, D> qr<T, D>(Context<D>&, Matrix<T, D>&&, const Plan&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
-
-template QR<float, Host> qr<float>(Context<Host>&, RowMajorView<const float>, Options);
-template QR<double, Host> qr<double>(Context<Host>&, RowMajorView<const double>, Options);
 
 }  // namespace quoin

@@ -64,17 +64,20 @@ struct QRInRange {
     int exponent = 0;
 
     /// `other`: the largest entry of what is multiplied by 2^-e and by Qᵀ too.
-    QRInRange(Context<D>& ctx, MatrixView<const T, D> A, const Options& options, double other = 0)
+    QRInRange(Context<D>& ctx, InputView<T, D> A, const Options& options, double other = 0)
         : QRInRange(factor(ctx, A, options, 0)) {
         const int e = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, other);
-        if (e != 0) *this = factor(ctx, scaled_by_power<T, D>(ctx, -e, A).view(), options, e);
+        if (e == 0) return;
+        Matrix<T, D> scaled = loaded<T, D>(ctx, A);
+        scale_by_power<T, D>(ctx, -e, scaled.view(), scaled.view());
+        *this = factor(ctx, scaled.view(), options, e);
     }
 
 private:
     QRInRange(QR<T, D>&& factors_, Matrix<T, D>&& R_, Report report_, int e)
         : factors(std::move(factors_)), R(std::move(R_)), report(report_), exponent(e) {}
 
-    static QRInRange factor(Context<D>& ctx, MatrixView<const T, D> A, const Options& options, int e) {
+    static QRInRange factor(Context<D>& ctx, InputView<T, D> A, const Options& options, int e) {
         WorkTimer<D> timer(ctx);
         QR<T, D> f = A.rows >= A.cols ? qr<T, D>(ctx, A, options) : qr_of_transpose<T, D>(ctx, A, options);
         timer.stop();

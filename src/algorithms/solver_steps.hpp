@@ -52,9 +52,18 @@ void check_matrix(MatrixView<const T, D> A) {
     check_storage(A.data, A.rows, A.cols, A.rows, "rows", A.ld);
 }
 
+/// A column-major copy of A, a row-major or column-major matrix.
+template <class T, class D>
+Matrix<T, D> loaded(Context<D>& ctx, InputView<T, D> A) {
+    Matrix<T, D> B(ctx, A.rows, A.cols);
+    load<T>(ctx, A, B.view());
+    return B;
+}
+
 /// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
 template <class T, class D>
-void require_finite(Context<D>& ctx, MatrixView<const T, D> A, const char* name = "the matrix") {
+void require_finite(Context<D>& ctx, Input<T, D> A, const char* name = "the matrix") {
+    if (A.by_rows && !Tuning<D>::reads_rows) return require_finite<T, D>(ctx, loaded<T, D>(ctx, A).view(), name);
     Matrix<int, D> exponents(ctx, A.cols, 1);
     Matrix<Scan, D> scanned(ctx, 1, 1);
     scan<T>(ctx, A, std::numeric_limits<int>::max(), exponents.view(), scanned.view());
@@ -85,13 +94,20 @@ Matrix<T, D> transposed(Context<D>& ctx, MatrixView<const T, D> A) {
     return B;
 }
 
+/// A copy of A.
+template <class T, class D>
+Matrix<T, D> copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
+    return loaded<T, D>(ctx, A);
+}
+
 /// Aᵀ = QR, the entries of A checked under their own indices.
 template <class T, class D>
-QR<T, D> qr_of_transpose(Context<D>& ctx, MatrixView<const T, D> A, Options options) {
-    if (options.check_finite) require_finite(ctx, A);
+QR<T, D> qr_of_transpose(Context<D>& ctx, InputView<T, D> A, Options options) {
+    if (options.check_finite) require_finite<T, D>(ctx, A);
     options.check_finite = false;
+    if (A.by_rows) return qr<T, D>(ctx, A.stored(), options);
     const Plan plan = plan_qr<T>(ctx, A.cols, A.rows, options);
-    return qr<T, D>(ctx, transposed<T, D>(ctx, A), plan);
+    return qr<T, D>(ctx, transposed<T, D>(ctx, A.stored()), plan);
 }
 
 /// Of one step of a stream, on [R; block] with m rows: always reflectors, over trees unless m < n.
@@ -111,14 +127,6 @@ Matrix<T, Host> host_copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     start_copy_to_host<T>(ctx, A, B.view());
     finish_copies(ctx);
     ctx.wait();
-    return B;
-}
-
-/// A copy of A.
-template <class T, class D>
-Matrix<T, D> copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
-    Matrix<T, D> B(ctx, A.rows, A.cols);
-    copy<T>(ctx, A, B.view());
     return B;
 }
 

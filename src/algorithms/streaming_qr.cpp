@@ -45,7 +45,7 @@ typename StreamingQR<T, D>::State StreamingQR<T, D>::state(Context<D>& ctx) cons
 
 /// A_i = P_i [R_i; 0], under the same plan in both passes, so that every bit of R_i is the same in both.
 template <class T, class D>
-QR<T, D> StreamingQR<T, D>::factor_block(Context<D>& ctx, MatrixView<const T, D> A) const {
+QR<T, D> StreamingQR<T, D>::factor_block(Context<D>& ctx, InputView<T, D> A) const {
     return qr<T, D>(ctx, A, streaming_options(ctx, A.rows, n_, QForm::Any));
 }
 
@@ -79,9 +79,9 @@ void StreamingQR<T, D>::require_shape(Index rows, Index cols) const {
 }
 
 template <class T, class D>
-void StreamingQR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> block) {
+void StreamingQR<T, D>::append(Context<D>& ctx, InputView<T, D> block) {
     require_shape(block.rows, block.cols);
-    require_finite(ctx, block);
+    require_finite<T, D>(ctx, block);
     blocks_.push_back({block.rows, factor_block(ctx, block).r(ctx)});
     rows_ += block.rows;
     read_ = {};
@@ -110,7 +110,7 @@ Matrix<T, D> StreamingQR<T, D>::r(Context<D>& ctx) const {
 }
 
 template <class T, class D>
-Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, MatrixView<const T, D> block) {
+Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, InputView<T, D> block) {
     if (blocks_.empty()) throw InvalidArgument("q_rows: no block is left");
     const Block& last = blocks_.back();
     if (block.rows != last.rows || block.cols != n_) {

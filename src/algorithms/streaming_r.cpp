@@ -44,18 +44,21 @@ void StreamingR<T, D>::require_shape(Index rows, Index cols, Index b_rows, Index
 }
 
 template <class T, class D>
-void StreamingR<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const T, D> b) {
+void StreamingR<T, D>::append(Context<D>& ctx, InputView<T, D> A, InputView<T, D> b) {
     const Index h = A.rows, k = R_.rows();
     require_shape(h, A.cols, b.rows, b.cols);
-    require_finite(ctx, A);
-    require_finite(ctx, b, "b");
     if (h == 0) return;
 
     // [R_ext; [A b]] = Q R_ext'
     Matrix<T, D> W(ctx, k + h, n_ + p_);
+    const auto below = W.view().row_block({k, k + h});
+    const auto take = [&](InputView<T, D> rows, Range columns, const char* name) {
+        load<T>(ctx, rows, below.col_block(columns));
+        require_finite<T, D>(ctx, below.col_block(columns), name);
+    };
+    take(A, {0, n_}, "the matrix");
+    if (p_ > 0) take(b, {n_, n_ + p_}, "b");
     copy<T>(ctx, R_.view(), W.view().row_block({0, k}));
-    copy<T>(ctx, A, W.view().block({k, k + h}, {0, n_}));
-    if (p_ > 0) copy<T>(ctx, b, W.view().block({k, k + h}, {n_, n_ + p_}));
     reduce(ctx, std::move(W));
     rows_ += h;
 }

@@ -8,7 +8,7 @@ namespace {
 
 /// 2^-e A = QR of a tall A:  R = U₁ΣVᵀ,  U = Q U₁. Of a wide A, 2^-e Aᵀ = QR:  Rᵀ = UΣW,  V = Q Wᵀ. The values are 2^e Σ.
 template <class T, class D>
-SVD<T, D> svd_by_qr(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, const Options& options) {
+SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Options& options) {
     const bool tall = A.rows >= A.cols;
     const Index k = std::min(A.rows, A.cols);
     QRInRange<T, D> factored(ctx, A, options);
@@ -39,14 +39,14 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, con
 }  // namespace
 
 template <class T, class D>
-SVD<T, D> svd(Context<D>& ctx, MatrixView<const T, D> A, bool vectors, Options options) {
+SVD<T, D> svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
     if (!vectors && !options.verify) options.q = QForm::None;
     if (vectors) require_orthonormal(options, "svd with vectors");
     if (vectors) options = for_thin_products<T>(ctx, A.rows, A.cols, options);
     return svd_by_qr<T, D>(ctx, A, vectors, options);
 }
 
-#define QUOIN_INSTANTIATE(T, D) template SVD<T, D> svd<T, D>(Context<D>&, MatrixView<const T, D>, bool, Options);
+#define QUOIN_INSTANTIATE(T, D) template SVD<T, D> svd<T, D>(Context<D>&, InputView<T, D>, bool, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -47,8 +47,8 @@ bool is_in_range(Context<D>& ctx, MatrixView<const T, D> A) {
 /// The levels of a tree as batches. Rows of A belong together `block` by block: they are triangles R_b of the level below. False, with Q
 /// as it was, where columns are not in range and nobody has `checked`: those of the triangles, which have the norms of A's.
 template <class T, class D>
-bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, MatrixView<const T, D> A, bool checked,
-                   MatrixView<T, D> Q, MatrixView<T, D> R) {
+bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, InputView<T, D> A, bool checked, MatrixView<T, D> Q,
+                   MatrixView<T, D> R) {
     throw_if_stopped(ctx);
     const Index m = A.rows, n = A.cols, rows = Tuning<D>::batched_node_rows(m, sizeof(T), leaf_rows),
                 each = rows < m ? rows / block * block : m, count = m / each;
@@ -58,7 +58,10 @@ bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, MatrixView<con
         return BatchView<U, D>(X.data, stride, n, X.ld, stride, count);
     };
     SmallBatch<T, D> batch(ctx, each, n, count);
-    batch.factor(ctx, batch_of(A, each), nodes, false);
+    batch.factor(
+        ctx,
+        A.by_rows ? BatchView<const T, D>(A.data, each, n, A.ld, 1, each * A.ld, count) : batch_of(A.stored(), each),
+        nodes, false);
     if (each == m) {
         batch.unpack(ctx, Factor::R, nodes, batch_of(R, n));
         if (!checked && !is_in_range<T, D>(ctx, R)) return false;
@@ -70,7 +73,7 @@ bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, MatrixView<con
     const auto S = stack.view();
     const Range triangles{0, count * n}, others{count * n, S.rows};
     batch.unpack(ctx, Factor::R, nodes, batch_of(S, n));
-    copy<T>(ctx, A.row_block(rest), S.row_block(others));
+    load<T>(ctx, A.row_block(rest), S.row_block(others));
     if (!checked && !is_in_range<T, D>(ctx, S)) return false;
     factor_levels<T, D>(ctx, leaf_rows, n, S, true, Q.data ? S : MatrixView<T, D>(), R);
     if (!Q.data) return true;
@@ -83,7 +86,7 @@ bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, MatrixView<con
 }  // namespace
 
 template <class T, class D>
-bool tsqr_of_batches(Context<D>& ctx, Index leaf_rows, MatrixView<const T, D> A, bool checked, MatrixView<T, D> Q,
+bool tsqr_of_batches(Context<D>& ctx, Index leaf_rows, InputView<T, D> A, bool checked, MatrixView<T, D> Q,
                      MatrixView<T, D> R) {
     const Span span(ctx, "tree of batches");
     if constexpr (Tuning<D>::has_batched_trees) return factor_levels<T, D>(ctx, leaf_rows, 1, A, checked, Q, R);
@@ -156,7 +159,7 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
 }
 
 template <class T, class D>
-void tsqr_r_only(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> A, MatrixView<T, D> R) {
+void tsqr_r_only(Context<D>& ctx, const Plan& plan, InputView<T, D> A, MatrixView<T, D> R) {
     if (A.cols == 0) return;
     const Span span(ctx, "R by TSQR");
     const PanelTree tree = tree_of(plan, A.rows, A.cols);
@@ -226,7 +229,7 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
     template void factor_trees<T, D>(Context<D>&, ReflectorForest<T, D>&);                                   \
     template decltype(tsqr_of_batches<T, D>) tsqr_of_batches<T, D>;                                          \
     template decltype(orthonormalize_by_tree<T, D>) orthonormalize_by_tree<T, D>;                            \
-    template void tsqr_r_only<T, D>(Context<D>&, const Plan&, MatrixView<const T, D>, MatrixView<T, D>);     \
+    template void tsqr_r_only<T, D>(Context<D>&, const Plan&, InputView<T, D>, MatrixView<T, D>);            \
     template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>, Arithmetic); \
     template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>, Arithmetic, MatrixView<const T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

@@ -47,6 +47,13 @@ void copy_block(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
     for (Index j = 0; j < n; ++j) std::copy_n(A + j * lda, m, B + j * ldb);
 }
 
+/// B := A, in cache. B is column-major.
+template <class T>
+void load_block(const InputView<T>& A, T* B, Index ldb) {
+    if (A.by_rows) return kernels<T>().transpose(A.cols, A.rows, A.data, A.ld, B, ldb);
+    copy_block(A.rows, A.cols, A.data, A.ld, B, ldb);
+}
+
 /// B := the upper triangle (trapezoid) of A, exact zeros below.
 template <class T>
 void copy_upper(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {

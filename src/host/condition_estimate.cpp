@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <numeric>
 
 #include "host/device.hpp"
+#include "host/parallel.hpp"
+#include "host/substitute.hpp"
 #include "quoin/least_squares.hpp"
 
 namespace quoin {
 namespace {
-
-#pragma omp declare reduction(+ : std::complex <double> : omp_out += omp_in)
 
 /// Double, or complex double.
 template <class T>
@@ -29,27 +30,14 @@ Matrix<Wide<T>> widened_triangle(MatrixView<const T, Host> R) {
     return S;
 }
 
-/// x := op(A)⁻¹ x for the upper or unit lower triangle of A (n×n); not finite where a diagonal entry is 0.
+/// x := 2^e x of m entries: one multiplication each where 2^e is a normal number.
 template <class W>
-void substitute(Triangle triangle, Op op, const Matrix<W>& A, W* x) {
-    const Index n = A.rows();
-    const bool upper = triangle == Triangle::Upper, backwards = upper == (op == Op::None);
-    for (Index step = 0; step < n; ++step) {
-        const Index j = backwards ? n - 1 - step : step;
-        const Range others = upper ? Range{0, j} : Range{j + 1, n};
-        const W* a = A.view().at(0, j);
-        if (op == Op::Transpose) {
-            W sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (Index i = others.begin; i < others.end; ++i) sum += conjugate(a[i]) * x[i];
-            x[j] -= sum;
-        }
-        if (upper) x[j] /= op == Op::Transpose ? conjugate(a[j]) : a[j];
-        if (op == Op::None) {
-            const W x_j = x[j];
-#pragma omp simd
-            for (Index i = others.begin; i < others.end; ++i) x[i] -= a[i] * x_j;
-        }
+void scale_by_power(Index m, int e, W* x) {
+    if (std::abs(e) < std::numeric_limits<double>::max_exponent - 2) {
+        const double power = std::ldexp(1.0, e);
+        for (Index i = 0; i < m; ++i) x[i] *= power;
+    } else {
+        for (Index i = 0; i < m; ++i) x[i] = times_power_of_two(x[i], e);
     }
 }
 
@@ -97,7 +85,8 @@ double reciprocal_condition(const Matrix<W>& S) {
         if (!std::isfinite(sum)) return std::numeric_limits<double>::quiet_NaN();
         norm = std::max(norm, sum);
     }
-    const double inverse = inverse_norm<W>(n, [&](Op op, W* x) { substitute(Triangle::Upper, op, S, x); });
+    const double inverse =
+        inverse_norm<W>(n, [&](Op op, W* x) { host::substitute<W>(Triangle::Upper, op, S.view(), x); });
     return std::isfinite(inverse) ? 1 / norm / inverse : 0;
 }
 
@@ -148,9 +137,7 @@ double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
     if (largest > 0) {
         // κ(2⁻ᵉR) = κ(R), and a column sum of 2⁻ᵉR does not overflow
         const int e = std::ilogb(largest);
-        for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i <= j; ++i) S(i, j) = times_power_of_two(S(i, j), -e);
-        }
+        for (Index j = 0; j < n; ++j) scale_by_power(j + 1, -e, &S(0, j));
     }
     const double rcond = reciprocal_condition(S);
     return rcond > 0 ? 1 / rcond : std::numeric_limits<double>::infinity();
@@ -165,7 +152,7 @@ double scaled_condition_estimate(MatrixView<const T, Host> R) {
         if (largest == 0) return std::numeric_limits<double>::infinity();
         // the norm of 2^-e times the column does not overflow
         const int e = std::ilogb(largest);
-        for (Index i = 0; i <= j; ++i) S(i, j) = times_power_of_two(S(i, j), -e);
+        scale_by_power(j + 1, -e, &S(0, j));
         const double norm = column_norm<Wide<T>>(S.view().block({0, j + 1}, {j, j + 1}));
         for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
     }
@@ -183,8 +170,8 @@ double inverse_norm_estimate(Context<D>&, View<const T, D> LU) {
     }
     const double norm = inverse_norm<W>(X.rows(), [&](Op op, W* x) {
         // (LU)⁻¹ = U⁻¹L⁻¹,   (LU)⁻ᵀ = L⁻ᵀU⁻ᵀ
-        substitute(op == Op::None ? Triangle::UnitLower : Triangle::Upper, op, X, x);
-        substitute(op == Op::None ? Triangle::Upper : Triangle::UnitLower, op, X, x);
+        host::substitute<W>(op == Op::None ? Triangle::UnitLower : Triangle::Upper, op, X.view(), x);
+        host::substitute<W>(op == Op::None ? Triangle::Upper : Triangle::UnitLower, op, X.view(), x);
     });
     return std::isfinite(norm) ? norm : std::numeric_limits<double>::infinity();
 }
@@ -195,8 +182,19 @@ TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     for (Index j = R.cols; j-- > 0;) {
         if (column_norm<T>(R.block({0, j + 1}, {j, j + 1})) == 0) found.zero_column = j;
     }
-    found.condition = condition_estimate<T>(ctx, R);
-    found.scaled_condition = scaled_condition_estimate<T>(R);
+    // some ten solves of n² flops each
+    std::exception_ptr failures[2];
+    host::for_tasks(host::team(ctx, 20.0 * number(R.cols) * number(R.cols)), 2, [&](Index task) {
+        try {
+            if (task == 0) found.condition = condition_estimate<T>(ctx, R);
+            if (task == 1) found.scaled_condition = scaled_condition_estimate<T>(R);
+        } catch (...) {
+            failures[task] = std::current_exception();
+        }
+    });
+    for (const std::exception_ptr& failure : failures) {
+        if (failure) std::rethrow_exception(failure);
+    }
     return found;
 }
 

@@ -4,6 +4,7 @@
 #include "host/condition_estimate.hpp"
 #include "host/device.hpp"
 #include "host/parallel.hpp"
+#include "host/substitute.hpp"
 
 namespace quoin {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 using namespace host;
 
 constexpr Index step = Tuning<Host>::square_step;
+/// Columns up to which a triangle is solved with where it lies: a copy of it costs more.
+constexpr Index few_columns = 4;
 
 /// Upper Cholesky factor of an n×n diagonal block, n <= step.
 template <class T>
@@ -175,6 +178,10 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
     const Index n = A.rows, p = X.cols, tiles = (p + step - 1) / step;
     if (n == 0 || p == 0) return;
     const bool unit = triangle == Triangle::UnitLower, lower = triangle != Triangle::Upper;
+    if (p <= few_columns) {
+        for (Index j = 0; j < p; ++j) substitute<T>(triangle, op, A, X.at(0, j));
+        return ctx.state().add_flops(1.0 * n * n * p);
+    }
     // op(A)⁻¹ X = (Xᵀ B⁻¹)ᵀ with B = op(A)ᵀ, ᵀ without conjugates here; where that is lower triangular, both run backwards: (J B J)
     // is upper.
     const bool transpose_a = op == Op::None, backwards = lower == (op == Op::Transpose);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "host/cache_block.hpp"
 #include "host/device.hpp"
 #include "host/parallel.hpp"
 
@@ -25,16 +26,39 @@ MagnitudeBits<R> largest(Index m, const std::complex<R>* x) {
     return kernels<R>().largest(2 * m, reinterpret_cast<const R*>(x));
 }
 
+template <class T>
+void transpose_in_cache(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
+    kernels<T>().transpose(m, n, A, lda, B, ldb);
+}
+void transpose_in_cache(Index m, Index n, const std::uint8_t* A, Index lda, std::uint8_t* B, Index ldb) {
+    for (Index i = 0; i < m; ++i) {
+        for (Index j = 0; j < n; ++j) B[j + i * ldb] = A[i + j * lda];
+    }
+}
+
 }  // namespace
 
 template <class T, class D>
-void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
-    const Index count = sweeps(A.rows), n = A.cols;
+void scan(Context<D>& ctx, Input<T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
+    // of a row-major matrix blocks in cache that are column-major
+    const Index tile = A.by_rows ? Tuning<Host>::transpose_tile : 1;
+    const Index height = A.by_rows ? cache_block_rows<T>(tile) : sweep_rows;
+    const Index count = (A.rows + height - 1) / height, n = A.cols;
+    const auto sweep = [&](Index s) { return Range{s * height, std::min(A.rows, (s + 1) * height)}; };
     using Bits = MagnitudeBits<Real<T>>;
     std::vector<Bits> tops(count * n);
-    for_parts(team(ctx, 0, A.rows * A.cols), n, count, [&](Index j, Index s) {
-        const Range r = sweep(s, A.rows);
-        tops[j * count + s] = largest(r.size(), A.at(r.begin, j));
+    const int threads = team(ctx, 0, A.rows * n);
+    Arena::Frame frame(ctx.state().arena);
+    ThreadBuffers<T> buffers(frame, threads, A.by_rows ? height * tile : 0);
+    for_parts(threads, (n + tile - 1) / tile, count, [&](Index J, Index s) {
+        const Range r = sweep(s), columns{J * tile, std::min(n, (J + 1) * tile)};
+        MatrixView<const T> block = A.row_block(r).col_block(columns).stored();
+        if (A.by_rows) {
+            load_block<T>(A.row_block(r).col_block(columns), buffers.mine(), r.size());
+            block = {buffers.mine(), r.size(), columns.size()};
+        }
+        for (Index j = 0; j < columns.size(); ++j)
+            tops[(columns.begin + j) * count + s] = largest(r.size(), block.at(0, j));
     });
     const auto inf = std::bit_cast<Bits>(std::numeric_limits<Real<T>>::infinity());
     Scan result;
@@ -44,7 +68,7 @@ void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents,
             const Bits value = tops[j * count + s];
             if (value >= inf && result.bad_row < 0) {
                 result.bad_col = j;
-                result.bad_row = sweep(s, A.rows).begin;
+                result.bad_row = sweep(s).begin;
                 while (largest(1, A.at(result.bad_row, j)) < inf) ++result.bad_row;
             }
             top = std::max(top, value);
@@ -86,13 +110,11 @@ void start_copy_to_host(Context<D>& ctx, View<const T, D> A, View<T, Host> B) {
 template <class T, class D>
 void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     constexpr Index tile = Tuning<Host>::transpose_tile;
-    for_parts(team(ctx, 0, A.rows * A.cols), (A.rows + tile - 1) / tile, (A.cols + tile - 1) / tile,
-              [&](Index I, Index J) {
-                  const Index i0 = I * tile, j0 = J * tile;
-                  for (Index i = i0; i < std::min(A.rows, i0 + tile); ++i) {
-                      for (Index j = j0; j < std::min(A.cols, j0 + tile); ++j) B(j, i) = A(i, j);
-                  }
-              });
+    for_parts(
+        team(ctx, 0, A.rows * A.cols), (A.rows + tile - 1) / tile, (A.cols + tile - 1) / tile, [&](Index I, Index J) {
+            const Range r{I * tile, std::min(A.rows, (I + 1) * tile)}, c{J * tile, std::min(A.cols, (J + 1) * tile)};
+            transpose_in_cache(r.size(), c.size(), A.at(r.begin, c.begin), A.ld, B.at(c.begin, r.begin), B.ld);
+        });
 }
 
 template <class T, class D>

@@ -20,9 +20,11 @@ void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
     }
 }
 
-/// Whether a block of A, or of X, is used where it lies: its columns do not evict each other, being few or at different places of a page.
+/// Whether a block of A, or of X, is used where it lies: it is column-major, and its columns do not evict each other, being few or at
+/// different places of a page.
 template <class T>
-bool used_in_place(MatrixView<const T> A) {
+bool used_in_place(const InputView<T>& A) {
+    if (A.by_rows) return false;
     constexpr Index page_bytes = 4096;
     const Index place = A.ld * Index{sizeof(T)} % page_bytes;
     return A.cols <= Tuned::few_streams || std::min(place, page_bytes - place) >= Tuned::streams_apart_bytes;
@@ -33,12 +35,12 @@ constexpr Index tasks_per_thread = 4;
 
 /// The given rows of A R⁻¹ for R = R₁, then R₂, ...: in `buffer`, if there is one, and in X, if it has data. X may be A.
 template <class T>
-MatrixView<const T> solve_rows(Range rows, MatrixView<const T> A, std::span<const MatrixView<const T>> factors,
+MatrixView<const T> solve_rows(Range rows, const InputView<T>& A, std::span<const MatrixView<const T>> factors,
                                MatrixView<T> X, T* buffer) {
     const Index h = rows.size(), n = A.cols;
     const auto from = A.row_block(rows);
     const MatrixView<T> x = buffer ? MatrixView<T>(buffer, h, n, h) : X.row_block(rows);
-    if (x.data != from.data) copy_block(h, n, from.data, from.ld, x.data, x.ld);
+    if (x.data != from.data) load_block(from, x.data, x.ld);
     for (const auto& R : factors) solve_block(h, n, x.data, x.ld, R);
     if (buffer && X.data) copy_block(h, n, x.data, x.ld, X.at(rows.begin, 0), X.ld);
     return x;
@@ -46,7 +48,7 @@ MatrixView<const T> solve_rows(Range rows, MatrixView<const T> A, std::span<cons
 
 /// X := A R⁻¹ the same, `height` rows at a time in cache.
 template <class T>
-void solve_blocks(Context<Host>& ctx, const Team& threads, Index height, MatrixView<const T> A,
+void solve_blocks(Context<Host>& ctx, const Team& threads, Index height, const InputView<T>& A,
                   std::span<const MatrixView<const T>> factors, MatrixView<T> X) {
     const Index n = A.cols, m = A.rows;
     const Index run = std::max<Index>(1, m / (tasks_per_thread * threads * height)) * height;
@@ -56,7 +58,7 @@ void solve_blocks(Context<Host>& ctx, const Team& threads, Index height, MatrixV
     for_tasks(threads, (m + run - 1) / run, [&](Index task) {
         const Index end = std::min(m, (task + 1) * run);
         for (Index i = task * run; i < end && !threads.stopped(); i += height) {
-            solve_rows({i, std::min(end, i + height)}, A, factors, X, in_place ? nullptr : buffers.mine());
+            solve_rows<T>({i, std::min(end, i + height)}, A, factors, X, in_place ? nullptr : buffers.mine());
         }
     });
 }
@@ -84,8 +86,8 @@ GramPrecision gram_precision(Context<D>&, Index m, Index n) {
 }
 
 template <class T, class D>
-void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
-                    View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate) {
+void solve_and_gram(Context<D>& ctx, Input<T, D> A, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
+                    View<Sum<T, D>, D> G, CertificateView<D> certificate) {
     const Index n = A.cols, m = A.rows;
     if (n == 0 || (certificate.data && certificate.data->refused())) return;
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
@@ -96,7 +98,7 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
     const bool few_chunks = threads > 1 && chunks.count < tasks_per_thread * threads;
     // no sum runs over the rows of X: all threads share its blocks, and G is that of what lies there then
     if (X.data && (few_chunks || !G.data)) {
-        solve_blocks(ctx, threads, h_max, A, factors, X);
+        solve_blocks<T>(ctx, threads, h_max, A, factors, X);
         A = X;
         X = {};
         factors = {};
@@ -118,9 +120,9 @@ void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<co
         const auto A_cols = A.col_block({0, cols.end});
         for (Index i = r.begin; i < r.end && !threads.stopped(); i += h_max) {
             const Range rows{i, std::min(r.end, i + h_max)};
-            add_gram(direct ? A_cols.row_block(rows)
-                            : solve_rows(rows, A_cols, factors, X, in_place ? nullptr : buffers.mine()),
-                     cols, part, n);
+            add_gram<T>(direct ? A_cols.row_block(rows).stored()
+                               : solve_rows<T>(rows, A_cols, factors, X, in_place ? nullptr : buffers.mine()),
+                        cols, part, n);
         }
     });
     sum_parts(ctx, n, n, chunks.count, parts, G.data, G.ld);

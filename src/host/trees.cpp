@@ -15,7 +15,8 @@ T* t_at(MatrixView<T> Tf, Index col) {
 
 /// Domain d of `A`: R by a flat tree over its leaves, copied into cache one at a time. `keep` stores V and T.
 template <class T, bool keep>
-void factor_domain(const Team& team, const PanelTree& tree, Index d, MatrixView<std::conditional_t<keep, T, const T>> A,
+void factor_domain(const Team& team, const PanelTree& tree, Index d,
+                   std::conditional_t<keep, MatrixView<T>, InputView<T>> A,
                    MatrixView<T> Tf, T* R, T* leaf, T* scratch_t, T* work) {
     const Index n = tree.width, ib = tree.inner_block;
     for (Index t = 0; t < tree.leaves(d) && !team.stopped(); ++t) {
@@ -23,7 +24,7 @@ void factor_domain(const Team& team, const PanelTree& tree, Index d, MatrixView<
         const Index h = A_leaf.rows;
         T* Tl = keep ? t_at(Tf, tree.t_of_leaf(d, t)) : scratch_t;
         const Index ldt = keep ? Tf.ld : ib;
-        copy_block(h, n, A_leaf.data, A_leaf.ld, leaf, h);
+        load_block<T>(A_leaf, leaf, h);
         if (t == 0) {
             factor_leaf(h, n, ib, leaf, h, Tl, ldt, work);
             copy_upper(n, n, leaf, h, R, n);
@@ -54,7 +55,7 @@ void factor_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T,
 }
 
 template <class T, class D>
-void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, View<T, D> stack) {
+void reduce_leaves(Context<D>& ctx, const PanelTree& tree, Input<T, D> A, View<T, D> stack) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains();
     const Index leaf_size = std::min(tree.leaf_rows, tree.rows) * n;
     const double flops = 2.0 * tree.rows * n * n;

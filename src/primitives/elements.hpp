@@ -33,7 +33,7 @@ struct Scan {
 /// Reads A once. `exponents` (n×1) receives ilogb of each column's largest entry (0 for a zero column) where one of
 /// them is beyond ±safe, and zeros otherwise or where an entry is not finite; `found` is 1×1.
 template <class T, class D>
-void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found);
+void scan(Context<D>& ctx, Input<T, D> A, int safe, View<int, D> exponents, View<Scan, D> found);
 /// The result of `scan`. Waits.
 template <class D>
 Scan read_scan(Context<D>& ctx, View<const Scan, D> found);

@@ -106,8 +106,8 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
 /// flops a factor, mn² for G. A GPU waits where there are factors, a certificate and more than 192 columns; it may
 /// leave a bound of the factor's condition in the certificate.
 template <class T, class D>
-void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
-                    View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate = {});
+void solve_and_gram(Context<D>& ctx, Input<T, D> A, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
+                    View<Sum<T, D>, D> G, CertificateView<D> certificate = {});
 
 /// Between these, squares of T and sums of them keep all their bits.
 template <class T>

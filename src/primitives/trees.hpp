@@ -47,7 +47,7 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
 
 /// R of every domain without storing V: `stack` ((domains·width)×width) receives R_0, R_1, … with exact zeros below.
 template <class T, class D>
-void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, View<T, D> stack);
+void reduce_leaves(Context<D>& ctx, const PanelTree& tree, Input<T, D> A, View<T, D> stack);
 
 /// The upper triangle of A := I; entries below it keep their values: the root of a tree before `form_nodes`.
 template <class T, class D>

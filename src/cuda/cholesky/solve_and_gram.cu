@@ -140,8 +140,9 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
 }
 
 template <class T, class D>
-void solve_and_gram(Context<D>& ctx, View<const T, D> A, std::span<const View<const Sum<T, D>, D>> factors,
-                    View<T, D> X, View<Sum<T, D>, D> G, CertificateView<D> certificate) {
+void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
+                    View<Sum<T, D>, D> G, CertificateView<D> certificate) {
+    const MatrixView<const T, D> A = input.stored();
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
     if (n <= tall_max_cols && factors.size() <= most_factors) {

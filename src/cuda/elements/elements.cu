@@ -215,7 +215,8 @@ __global__ void __launch_bounds__(tile* tile_rows) transpose_tiles(MatrixView<co
 }  // namespace
 
 template <class T, class D>
-void scan(Context<D>& ctx, View<const T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
+void scan(Context<D>& ctx, Input<T, D> input, int safe, View<int, D> exponents, View<Scan, D> found) {
+    const MatrixView<const T, D> A = input.stored();
     const Index n = A.cols, count = (A.rows + scan_rows - 1) / scan_rows;
     Arena::Frame frame(ctx);
     auto* const largest = frame.take<Bits<T>>(n + 1);  // and a counter of blocks

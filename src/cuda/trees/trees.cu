@@ -67,7 +67,8 @@ void factor_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T,
 }
 
 template <class T, class D>
-void reduce_leaves(Context<D>& ctx, const PanelTree& tree, View<const T, D> A, View<T, D> stack) {
+void reduce_leaves(Context<D>& ctx, const PanelTree& tree, Input<T, D> input, View<T, D> stack) {
+    const MatrixView<const T, D> A = input.stored();
     check_tree(tree);
     if (tree.width > tile_width) {
         // sub-panels change the columns on their right: on a copy

@@ -68,8 +68,15 @@ void add_groups(Index count, const T* x, const Real<T>* row_signs, const GroupPl
 }
 
 template <class T>
-constexpr Kernels<T> plain_kernels = {"plain",  inner<T>, inner_upper<T>, outer<T>,
-                                      solve<T>, scale<T>, reflect<T>,     add_groups<T>};
+void transpose(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) B[j + i * ldb] = A[i + j * lda];
+    }
+}
+
+template <class T>
+constexpr Kernels<T> plain_kernels = {"plain",  inner<T>,   inner_upper<T>, outer<T>,    solve<T>,
+                                      scale<T>, reflect<T>, add_groups<T>,  transpose<T>};
 
 }  // namespace
 

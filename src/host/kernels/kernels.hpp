@@ -13,6 +13,8 @@
 //   scale    x := alpha x
 //   reflect  x := alpha x, C −= x w  for n <= reflect_width columns of C: a reflector and its update in one sweep
 //   add_groups   y(to) ±= x, 32 rows after 32 rows, each to four places: a column of a sketch
+//   transpose  B := Aᵀ               row-major blocks into column-major ones
+//                A: m×n, B: n×m; lanes along n
 //   largest  max |x_i|, by its bits
 //   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
 //            central forces times `couple_width` vectors at once
@@ -84,6 +86,7 @@ struct BlockKernels {
     void (*reflect)(Index m, Index n, T alpha, T* x, const T* w, T* C, Index ldc);
     /// y(to_k + i) += sign_k row_signs_i x_i, i < 32 and k < 4, for each of `count` groups.
     void (*add_groups)(Index count, const T* x, const Real<T>* row_signs, const GroupPlaces<T>* places, T* y);
+    void (*transpose)(Index m, Index n, const T* A, Index lda, T* B, Index ldb);
 };
 
 template <class T>

@@ -382,6 +382,29 @@ template <class T, int Count, int Q = most_piece<T>>
     }
 }
 
+template <class T>
+void transpose(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
+    constexpr Index W = width<T>;
+    Index j = 0;
+    for (; j + W <= n; j += W) {
+        Index i = 0;
+        const auto piece = [&]<int Q>(Indices<Q>) __attribute__((always_inline)) {
+            for (; i + Q <= m; i += Q) {
+                Vector<T> x[Q];
+                load_across<T, Q>(A + i + j * lda, lda, x);
+#pragma GCC unroll 16
+                for (int t = 0; t < Q; ++t) store(B + j + (i + t) * ldb, x[t]);
+            }
+        };
+        piece(Indices<VectorOf<T>::width>{});
+        piece(Indices<most_piece<T>>{});
+        piece(Indices<1>{});
+    }
+    for (; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) B[j + i * ldb] = A[i + j * lda];
+    }
+}
+
 /// Chains of additions of each of so many sums: one alone would wait for itself.
 constexpr int sum_chains(int sums) { return sums >= 4 ? 1 : sums >= 2 ? 2 : 4; }
 

@@ -439,10 +439,10 @@ namespace quoin::host {
 namespace {
 
 template <class T>
-constexpr Kernels<T> kernel_set = {QUOIN_ISA,     inner<T>,        inner_upper<T>,   outer<T>,        solve<T>,
-                                   scale<T>,      reflect<T>,      add_groups<T>,    largest<T>,      couple<T>,
-                                   width<T>,      gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>, factor_tiny<T>,
-                                   form_lanes<T>, apply_lanes<T>,  solve_lanes<T>};
+constexpr Kernels<T> kernel_set = {QUOIN_ISA,      inner<T>,      inner_upper<T>,  outer<T>,         solve<T>,
+                                   scale<T>,       reflect<T>,    add_groups<T>,   transpose<T>,     largest<T>,
+                                   couple<T>,      width<T>,      gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>,
+                                   factor_tiny<T>, form_lanes<T>, apply_lanes<T>,  solve_lanes<T>};
 
 }  // namespace
 }  // namespace quoin::host
