@@ -166,7 +166,7 @@ class Factorization:
         b, place = self._operand(b, "lstsq")
         B = place.operand(columns(b))
         result = self._f.lstsq(B, rcond_number(rcond), place.where(self._threads))
-        return solution(result, b.ndim, place)
+        return solution(result, self.shape[0], b.ndim, place)
 
 
 class BatchedFactorization:
@@ -263,4 +263,4 @@ class BatchedFactorization:
         """Minimise ‖A x − b‖₂ with these factorizations (M >= N); as `quoin.lstsq`."""
         B, vector = self._operands(b, "lstsq")
         call = self._f.lstsq if self._stacked else self._f.lstsq_list
-        return solutions(call(B, rcond_number(rcond), self._where()), vector, self._list)
+        return solutions(call(B, rcond_number(rcond), self._where()), self.shape, vector, self._place)

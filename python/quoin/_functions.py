@@ -242,9 +242,10 @@ def lstsq(
     Returns
     -------
     LstsqResult
-        x of shape (N,) or (N, P), the norms of the residuals (not their squares, as NumPy's), an estimate of the
-        condition number of R, and the report of the factorization. Of a stack arrays with its leading dimensions, of a
-        list lists, and no report.
+        It unpacks to the four values of `numpy.linalg.lstsq`: x, the squared norms of the residuals, the rank and the
+        singular values of `a`. The singular values are computed when they are looked at; `.x` alone does not compute them.
+        Further attributes are the norms of the residuals, an estimate of the condition number and the report of the
+        factorization. For a stack they are arrays with its leading dimensions, for a list lists, without a report.
 
     Raises
     ------
@@ -256,9 +257,9 @@ def lstsq(
     --------
     >>> import numpy as np, quoin
     >>> t = np.arange(5.0)
-    >>> x, residual_norms, condition, report = quoin.lstsq(np.column_stack([t, np.ones(5)]), 2 * t + 1)
-    >>> x.round(12)
-    array([2., 1.])
+    >>> x, residuals, rank, s = quoin.lstsq(np.column_stack([t, np.ones(5)]), 2 * t + 1)
+    >>> x.round(12), rank, s.round(3)
+    (array([2., 1.]), 2, array([5.788, 1.222]))
     """
     rcond, check_finite = rcond_number(rcond), flag("check_finite", check_finite)
     n_threads = threads_number(threads)
@@ -268,10 +269,10 @@ def lstsq(
         As, place, _ = list_of_matrices(a, "lstsq")
         Bs, place_of_b, vector = list_of_matrices(b, "lstsq", vectors=True)
         require_one_place("lstsq", place, place_of_b)
-        dtype = common_type(As + Bs)
+        dtype, shapes = common_type(As + Bs), [A.shape for A in As]
         As, Bs = list_operands(As, place, dtype), list_operands(Bs, place, dtype)
         result = place.core.lstsq_list(As, Bs, rcond, method, place.where(n_threads), check_finite)
-        return solutions(result, vector, lambda arrays: [place.give_back(array) for array in arrays])
+        return solutions(result, shapes, vector, place)
     a, place = located(a)
     a = at_least_2d(to_float(a, "lstsq"))
     b, place_of_b = located(b)
@@ -283,10 +284,10 @@ def lstsq(
     if a.ndim > 2:
         B = place.operand(broadcast(columns_of_stack(b), a.shape[:-2]))
         result = place.core.lstsq_stack(place.operand(a), B, rcond, method, where, check_finite)
-        return solutions(result, b.ndim == 1, place.give_back)
+        return solutions(result, a.shape, b.ndim == 1, place)
     A, B = place.operand(a), place.operand(columns(b))
     result = place.core.lstsq(A, B, rcond, method, where, check_finite)
-    return solution(result, b.ndim, place)
+    return solution(result, a.shape[0], b.ndim, place)
 
 
 def svd(

@@ -192,7 +192,7 @@ class StreamingR(_Stream):
         tolerance = rcond_number(rcond)
         with self._lock:
             result = self._fitted().solve(tolerance, self._place.where(self._threads))
-            return solution(result, self._b_ndim, self._place)
+            return solution(result, self.n_rows, self._b_ndim, self._place)
 
 
 class StreamingQR(_Stream):
