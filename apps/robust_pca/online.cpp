@@ -55,10 +55,11 @@ int largest_exponent(Index rows) {
     return std::min((std::numeric_limits<T>::max_exponent - 2 - std::ilogb(static_cast<double>(rows))) / 2, 120);
 }
 template <class T>
-[[noreturn]] void refuse_size() {
-    throw InvalidArgument(fmt::format(
-        "the entries of the column are too large: sums of their squares overflow in {}. Scale the data, best to [0, 1]",
-        Scalar<T>::name));
+[[noreturn]] void refuse_size(Index rows) {
+    throw InvalidArgument(
+        fmt::format("the entries of a column of {} must be below {:.0e}, for squares and noise not to overflow: scale "
+                    "the data and the threshold, best to data in [0, 1]",
+                    rows, std::ldexp(1.0, largest_exponent<T>(rows))));
 }
 
 template <class T>
@@ -178,7 +179,7 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
     if (t <= options_.start) {
         const Scan first = read_scan(ctx, View<const Scan, D>(found.view()));
         if (first.bad_row >= 0) refuse(first.bad_row);
-        if (first.scaled && host_copy_of<int, D>(ctx, exponents.view())(0, 0) > 0) refuse_size<T>();
+        if (first.scaled && host_copy_of<int, D>(ctx, exponents.view())(0, 0) > 0) refuse_size<T>(rows_);
         copy<T>(ctx, m, first_.view().col_block({t - 1, t}));
         if (t == 1) {
             const auto guess = static_cast<float>(options_.threshold / 4);
@@ -208,7 +209,7 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
     const std::vector<double> known = read_numbers<D>(ctx, numbers.row_block({0, FirstOfC + r}));
     if (known[BadRow] >= 0) refuse(static_cast<Index>(known[BadRow]));
     // a later column may be too large, too
-    if (!std::all_of(known.begin(), known.end(), [](double x) { return std::isfinite(x); })) refuse_size<T>();
+    if (!std::all_of(known.begin(), known.end(), [](double x) { return std::isfinite(x); })) refuse_size<T>(rows_);
     columns_ = t;
     if (t > 1)
         update(ctx, std::span(known).subspan(FirstOfC), std::sqrt(known[LeftSquares]), std::sqrt(known[NoiseSquares]));

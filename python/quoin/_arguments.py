@@ -95,8 +95,8 @@ def rcond_number(rcond: float | None) -> float:
     if rcond is None:
         return -1.0
     number = real("rcond", rcond, ", or None,")
-    if number < 0:
-        raise InvalidArgument(f"rcond must be at least 0, or None, and is {number}")
+    if not 0 <= number <= 1:
+        raise InvalidArgument(f"rcond must be from 0 to 1, or None for 10 units roundoff, and is {number}")
     return number
 
 

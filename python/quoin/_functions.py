@@ -39,23 +39,39 @@ def qr(
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
+    pivoting: Literal[False] = False,
 ) -> QRResult: ...
 
 
 @overload
 def qr(
-    a: Any, mode: Literal["raw"], method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    mode: Literal["raw"],
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    pivoting: Literal[False] = False,
 ) -> RawQRResult: ...
 
 
 @overload
 def qr(
-    a: Any, mode: Literal["r"], method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    mode: Literal["r"],
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    pivoting: Literal[False] = False,
 ) -> Any: ...
 
 
 def qr(
-    a: Any, mode: str = "reduced", method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    mode: str = "reduced",
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    pivoting: bool = False,
 ) -> Any:
     """Factor A = QR.
 
@@ -76,6 +92,8 @@ def qr(
         The bits of the result do not depend on it.
     check_finite : bool
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
+    pivoting : False
+        There is no column pivoting: `scipy.linalg.qr` has it.
 
     Returns
     -------
@@ -106,6 +124,8 @@ def qr(
     array([[5.   , 2.2  ],
            [0.   , 5.016]])
     """
+    if pivoting is not False and flag("pivoting", pivoting):
+        raise InvalidArgument("qr has no column pivoting: scipy.linalg.qr(a, pivoting=True) has it, and quoin.svd shows the rank")
     if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
         place = None
     elif is_ragged(a):
@@ -237,7 +257,9 @@ def lstsq(
     b : array_like, shape (M,), (M, P) or (..., M, P), or a list of vectors or matrices
         Its leading dimensions are broadcast to those of `a`: one b may serve all.
     rcond : float, optional
-        A matrix whose estimated reciprocal condition is at or below it is an error; by default 10 units roundoff.
+        From 0 to 1. A matrix whose estimated reciprocal condition is at or below it is an error; by default 10 units roundoff.
+    method, threads, check_finite
+        As for `qr`.
 
     Returns
     -------
@@ -291,15 +313,25 @@ def lstsq(
 
 
 def svd(
-    a: Any, compute_uv: bool = True, method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    compute_uv: bool = True,
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    full_matrices: bool = False,
 ) -> Any:
-    """The thin singular value decomposition by way of QR, for matrices that are far from square.
+    """The thin singular value decomposition by way of QR.
 
     Parameters
     ----------
     a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
     compute_uv : bool
         With False the singular values alone.
+    method, threads, check_finite
+        As for `qr`.
+    full_matrices : False
+        U and Vh are always the thin ones: numpy.linalg.svd has square ones too.
 
     Returns
     -------
@@ -314,6 +346,8 @@ def svd(
     >>> bool(np.allclose((U * S) @ Vh, A))
     True
     """
+    if flag("full_matrices", full_matrices) and compute_uv:
+        raise InvalidArgument("svd gives the thin U and Vh: leave out full_matrices=True, or use numpy.linalg.svd")
     a, place = located(a)
     a = exactly_2d(to_float(a, "svd"))
     compute_uv, check_finite = flag("compute_uv", compute_uv), flag("check_finite", check_finite)

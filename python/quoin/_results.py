@@ -148,7 +148,8 @@ def _values(place: Place, R: Any, exponent: int = 0) -> Any:
     except NumericalBreakdown:
         return R[:, 0] * np.nan  # of a matrix that holds NaN or Inf, or that was refused
     half = exponent // 2  # 2^exponent alone may overflow
-    return values * 2.0**half * 2.0 ** (exponent - half)
+    with np.errstate(over="ignore"):
+        return values * 2.0**half * 2.0 ** (exponent - half)
 
 
 def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:

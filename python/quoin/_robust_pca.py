@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import function, integer, positive, real, threads_number
-from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, to_float
+from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, split_mask, to_float
 from ._cuda import Arithmetic
 from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
 from ._functions import svd
@@ -121,6 +121,7 @@ def robust_pca(
     >>> result.rank, result.end, bool(np.allclose(result.L, low, atol=1e-4))
     (2, 'converged', True)
     """
+    M, unmasked = split_mask(M)
     array, place = located(M)
 
     def beside(other: Any) -> Any:
@@ -130,12 +131,10 @@ def robust_pca(
         require_one_place("robust_pca", place, its_place)
         return other
 
-    known = beside(observed)
-    if isinstance(array, np.ma.MaskedArray):
-        mask = np.ma.getmask(array)
-        if mask is not np.ma.nomask:
-            known = ~mask if known is None else np.asarray(known, dtype=bool) & ~mask
-        array = array.data
+    # what is masked in `observed` is not known to be observed
+    known = beside(np.ma.filled(observed, False) if isinstance(observed, np.ma.MaskedArray) else observed)
+    if unmasked is not None:
+        known = unmasked if known is None else np.asarray(known, dtype=bool) & unmasked
     array = exactly_2d(to_float(array, "robust_pca"))
     first_L, first_Y = (
         None if start is None else to_float(start, "robust_pca").astype(array.dtype, copy=False)
@@ -341,7 +340,7 @@ class RobustPCA:
         if samples == 0 or features == 0:
             empty = "sample" if samples == 0 else "feature"
             raise InvalidArgument(f"0 {empty}(s) (shape={array.shape}) while a minimum of 1 is required.")
-        _require_finite(array, place)
+        require_finite(array, place)
         if fitting:
             self.n_features_in_ = features
             if names is not None:
@@ -372,7 +371,13 @@ class RobustPCA:
         return tuple(place.bare(A.astype(dtype, copy=False)) for A in (array, components))  # type: ignore[return-value]
 
     def fit(self, X: Any, y: Any = None) -> RobustPCA:
-        """Split X (n_samples, n_features) = L + S. `y` is not used. Warns where the pursuit does not converge."""
+        """Split X (n_samples, n_features) = L + S. Entries that a masked array masks are not observed. `y` is not used.
+
+        Warns if the pursuit does not converge.
+        """
+        X, known = split_mask(X)
+        if known is not None:
+            X = np.where(known, X, 0)
         array, place = self._samples(X, fitting=True)
         result = robust_pca(
             place.bare(array),
@@ -384,6 +389,7 @@ class RobustPCA:
             tol=self.tol,
             max_iterations=integer("max_iter", self.max_iter, 1),
             max_rank=integer("n_components", self.n_components, 1, optional=True) or None,
+            observed=known,
             threads=self.threads,
         )
         if result.end != "converged":
@@ -441,7 +447,7 @@ class RobustPCA:
         return np.array([f"robustpca{i}" for i in range(self.n_components_)], dtype=object)
 
 
-def _require_finite(array: Any, place: Place) -> None:
+def require_finite(array: Any, place: Place) -> None:
     library, bare = place.library, place.bare(array)
     with library.precise():
         finite = library.xp.isfinite(bare)

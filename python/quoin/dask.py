@@ -141,7 +141,7 @@ def lstsq(
     Returns
     -------
     LstsqResult
-        x (N,) or (N, P), the norms of the residuals and an estimate of the condition number, each lazy, and no report.
+        As of `quoin.lstsq`, its arrays lazy, without a report. The singular values are not computed unless they are asked for.
 
     Examples
     --------
@@ -168,11 +168,20 @@ def lstsq(
         )
     streams = [_task(_streamed)(*block, dtype, threads) for block in zip(_blocks(a), _blocks(b), _first_rows(a))]
     root = _levels(streams, fan_in, lambda group: _task(_merged)(group, threads))[-1][0]
-    solution = _task(StreamingR.solve)(root, rcond)
+    solution = _task(_solved)(root, rcond)
     like = a._meta.astype(dtype)
     x = da.from_delayed(solution[0], (a.shape[1], *b.shape[1:]), meta=like)
     norms = da.from_delayed(solution[1], b.shape[1:], meta=like)
-    return LstsqResult(x, norms, da.from_delayed(solution[2], (), dtype=np.float64), None)
+    n = a.shape[1]
+    return LstsqResult(
+        x,
+        norms,
+        da.from_delayed(solution[2], (), dtype=np.float64),
+        None,
+        residuals=lambda: (norms.reshape(-1) ** 2)[: 0 if a.shape[0] == n else None],
+        rank=lambda: n,
+        s=lambda: da.from_delayed(_task(_functions.svd)(root.R, False), (n,), meta=like),
+    )
 
 
 # ---- the graph of tasks --------------------------------------------------------------------------------------------------
@@ -289,6 +298,11 @@ def _combined(triangles: list[Any], threads: int | None, with_q: bool) -> tuple[
 
 def _streamed(A: Any, b: Any, first: int, dtype: Any, threads: int | None) -> StreamingR:
     return _of_chunk(first, lambda: StreamingR(threads).partial_fit(A.astype(dtype, copy=False), b.astype(dtype, copy=False)))
+
+
+def _solved(stream: StreamingR, rcond: float | None) -> tuple[Any, Any, Any]:
+    solution = stream.solve(rcond)
+    return solution.x, solution.residual_norms, solution.condition
 
 
 def _merged(streams: list[StreamingR], threads: int | None) -> StreamingR:

@@ -96,7 +96,7 @@ double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Ind
                             0);
     }
     const double estimate = 1 / std::max(found.scaled_condition, perturbed_condition);
-    if (estimate <= rcond) {
+    if (R.cols > 0 && estimate <= rcond) {
         throw RankDeficient(
             fmt::format("{} {} of the {}x{} matrix are {}linearly dependent (reciprocal condition number {:.1e} <= "
                         "rcond {:.1e}): drop one of them, or use a solver for matrices of any rank "
