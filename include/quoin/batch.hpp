@@ -94,6 +94,7 @@ private:
     BatchView<T, D> view_;
 };
 
+/// The data of a BatchedQR. Quoin's own use.
 template <class T, class D>
 struct BatchedFactors;
 

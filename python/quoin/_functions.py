@@ -222,6 +222,8 @@ def from_raw(h: Any, tau: Any, threads: int | None = None) -> Factorization:
     h : array_like, shape (N, M)
         V and R, transposed.
     tau : array_like, shape (min(M, N),)
+    threads : int, optional
+        As for `qr`.
 
     Examples
     --------
@@ -368,6 +370,11 @@ def plan(
 
     Parameters
     ----------
+    m, n : int
+        Rows and columns.
+    dtype : float64 or float32
+    method, threads
+        As for `qr`.
     q : {'any', 'none', 'explicit', 'reflectors'}
         What the factorization is for: anything, R alone, the thin Q, or LAPACK's format.
     device : str

@@ -56,14 +56,17 @@ class LstsqResult(Sequence):
 
     @functools.cached_property
     def residuals(self) -> Any:
+        """‖A x − b‖₂² of each right-hand side, as NumPy's; empty for M <= N."""
         return self._numpys["residuals"]()
 
     @functools.cached_property
     def rank(self) -> Any:
+        """min(M, N), or 0 if NaN or Inf leave it unknown."""
         return self._numpys["rank"]()
 
     @functools.cached_property
     def s(self) -> Any:
+        """The singular values of A, descending, computed from R at the first look."""
         return self._numpys["s"]()
 
     def __len__(self) -> int:

@@ -90,15 +90,20 @@ def robust_pca(
     tol : float, optional
         Bound of the residual ‖M − L − S‖ / ‖M‖, and with constant μ of the dual residual μ‖S − S'‖ / ‖Y‖ too, for which
         1e-3 is good enough; by default 1e-7, and 1e-5 in float32.
+    max_iterations : int
+        The pursuit ends after so many iterations at the latest; then `end` is 'iteration-limit'.
     max_rank : int, optional
         Largest rank of L.
     observed : array_like of bool, shape (M, N), optional
-        False where M is not known (and may be NaN). There S is 0, and L is an estimate of M.
+        False where M is not known (and may be NaN). There S is 0, and L is an estimate of M. Masked entries of a masked array are
+        not observed.
     L, Y : array_like, shape (M, N), optional
         A warm start: L and Y of an earlier result. Give `mu` with it, or the pursuit starts from the first μ again.
     callback : callable, optional
         Called after each iteration with a `RobustPCAStep`, in the thread of the caller. The pursuit stops if it
         returns a value that is false and not None; its exceptions end the call.
+    threads : int, optional
+        As for `qr`.
 
     Returns
     -------
@@ -291,7 +296,7 @@ class RobustPCA:
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> RobustPCA:
-        """Set parameters by name."""
+        """Set parameters by name, as keywords `params`."""
         for name in params:
             if name not in self._defaults():
                 names = ", ".join(self._defaults())
@@ -427,7 +432,7 @@ class RobustPCA:
         return place.give_back(scores)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit(X)` and `transform(X)`."""
+        """`fit(X)` and `transform(X)`. `y` is not used."""
         return self.fit(X).transform(X)
 
     def inverse_transform(self, C: Any) -> Any:
@@ -442,7 +447,7 @@ class RobustPCA:
             return place.give_back(scores @ components)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """robustpca0, robustpca1, … for the scores, as scikit-learn names them."""
+        """robustpca0, robustpca1, … for the scores, as scikit-learn names them. `input_features` is not used."""
         self._require_fitted()
         return np.array([f"robustpca{i}" for i in range(self.n_components_)], dtype=object)
 

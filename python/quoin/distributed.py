@@ -48,7 +48,7 @@ class Engine(Protocol):
     size: int
 
     def send(self, data: memoryview, to: int, note: int) -> None:
-        """Sends the bytes and the note to rank `to`; returns when the bytes may be changed. With a note other than 0 there are none."""
+        """Sends the bytes `data` and `note` to rank `to`; returns when `data` may be changed. With a note other than 0 it is empty."""
 
     def receive(self, data: memoryview, source: int) -> int:
         """Fills `data` with what rank `source` has sent, unless that is a note, and returns the note."""
@@ -556,7 +556,10 @@ class Factorization:
         return self._together(prepare, call)
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with this factorization (M >= N), b being this rank's rows; as `lstsq`. Every rank calls it."""
+        """Minimise ‖A x − b‖₂ with this factorization (M >= N). Every rank calls it.
+
+        b are this rank's rows; rcond and the result are those of `lstsq`. Where `factor` gave R to rank 0 alone, `s` of others is None.
+        """
 
         def prepare() -> tuple:
             array = self._operand(self._spread.local(b), "lstsq")

@@ -90,7 +90,7 @@ def test_what_cannot_be_merged(rng):
     kept = stream.R
     for other, error, message in (
         (quoin.StreamingR().partial_fit(A[:, :3]), quoin.InvalidArgument, "one stream has 4 columns and 0 right-hand sides, the other 3 and 0"),
-        (quoin.StreamingR().partial_fit(A, A[:, 0]), quoin.InvalidArgument, "0 and 1 right-hand sides"),
+        (quoin.StreamingR().partial_fit(A, A[:, 0]), quoin.InvalidArgument, "4 columns and 0 right-hand sides, the other 4 and 1"),
         (quoin.StreamingR().partial_fit(A.astype(np.float32)), quoin.InvalidArgument, "one stream is float64, the other float32"),
         (quoin.StreamingQR().partial_fit(A), TypeError, "takes a StreamingR, and was given"),
         (A, TypeError, "takes a StreamingR, and was given"),
