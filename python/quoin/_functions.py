@@ -283,7 +283,7 @@ def lstsq(
     >>> t = np.arange(5.0)
     >>> x, residuals, rank, s = quoin.lstsq(np.column_stack([t, np.ones(5)]), 2 * t + 1)
     >>> x.round(12), rank, s.round(3)
-    (array([2., 1.]), 2, array([5.788, 1.222]))
+    (array([2., 1.]), 2, array([5.789, 1.222]))
     """
     rcond, check_finite = rcond_number(rcond), flag("check_finite", check_finite)
     n_threads = threads_number(threads)

@@ -177,7 +177,7 @@ class OnlineRobustPCA(Pickled):
         return low.T, sparse.T
 
     def _estimate(self, X: np.ndarray, known: np.ndarray, i: int) -> np.ndarray:
-        """The unknown entries of row i as U c of the known ones: c minimises ‖x − U c − s‖, in s what is beyond 3 σ and `threshold`.
+        """The unknown entries of row i as U c: c minimises ‖x − U c − s‖ over the known ones, s what is beyond the threshold.
 
         Before the first sample they are the medians of what X has of these features.
         """

@@ -111,8 +111,8 @@ class StreamingR(_Stream):
     Parts of the rows may be streamed separately and the objects merged. Objects can be copied and pickled, N² numbers;
     a copy continues with the same bits.
 
-    `threads` is as for `qr`. Work is done where the first block lies. With device='cuda' (or 'cuda:1') blocks lie in host memory, and so do results: a
-    block is copied to the GPU while the GPU works on the block before.
+    `threads` is as for `qr`. Work is done where the first block lies. With device='cuda' (or 'cuda:1') blocks lie in host
+    memory, and so do results: a block is copied to the GPU while the GPU works on the block before.
 
     Examples
     --------

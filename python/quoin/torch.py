@@ -116,8 +116,8 @@ def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transp
 def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None) -> LSTSQ:
     """The minimiser of ‖A X − B‖, or for M < N the solution of least norm, of an A with full rank: torch.linalg.lstsq.
 
-    B is (..., M) or (..., M, P). `driver` may be 'gels', which this is and which takes no `rcond`. `residuals` are the squares of the norms of the columns of
-    A X − B where M > N. A without full rank is not detected, as by 'gels'; `quoin.lstsq` refuses it.
+    B is (..., M) or (..., M, P). `driver` may be 'gels', which this is and which takes no `rcond`. `residuals` are the
+    squares of the norms of the columns of A X − B where M > N. A without full rank is not detected, as by 'gels'; `quoin.lstsq` refuses it.
     """
     if driver not in (None, "gels") or rcond is not None:
         raise RuntimeError("quoin.torch.lstsq: the driver is 'gels', which takes no rcond")
