@@ -180,7 +180,8 @@ TYPED_TEST(LeastSquaresTest, DependentColumnsAreNamed) {
         }
         return "no RankDeficient";
     };
-    EXPECT_EQ(message(A, B).find("columns 2, 7 and 10 of the 60x12 matrix are linearly dependent"), 0U) << message(A, B);
+    EXPECT_EQ(message(A, B).find("columns 2, 7 and 10 of the 60x12 matrix are linearly dependent"), 0U)
+        << message(A, B);
     EXPECT_EQ(message(wide, B_wide).find("rows 2, 7 and 10 of the 12x60 matrix are linearly dependent"), 0U);
 }
 
@@ -189,7 +190,8 @@ TYPED_TEST(LeastSquaresTest, GivesR) {
     using T = TypeParam;
     for (const auto& [m, n] : {std::pair<Index, Index>{90, 7}, {7, 7}, {7, 90}, {2000, 30}}) {
         SCOPED_TRACE(shape_name(m, n));
-        const Matrix<T> A = random_normal<T>(m, n, 3), tall = m >= n ? copy_of(A.view()) : transposed<T>(A.view());
+        const Matrix<T> A = random_normal<T>(m, n, 3), At = transposed<T>(A.view());
+        const Matrix<T>& tall = m >= n ? A : At;
         const Matrix<T> B = random_normal<T>(m, 1, 5);
         const auto solution = least_squares(this->ctx, A.view(), B.view());
         ASSERT_EQ(solution.exponent, 0);
@@ -197,7 +199,8 @@ TYPED_TEST(LeastSquaresTest, GivesR) {
         ASSERT_EQ(solution.R.rows(), k);
         ASSERT_EQ(solution.R.cols(), k);
         double squares = 0;
-        for (Index i = 0; i < m * n; ++i) squares += static_cast<double>(A.data()[i]) * static_cast<double>(A.data()[i]);
+        for (Index i = 0; i < m * n; ++i)
+            squares += static_cast<double>(A.data()[i]) * static_cast<double>(A.data()[i]);
         for (Index j = 0; j < k; ++j) {
             for (Index i = 0; i <= j; ++i) {
                 double gram = 0;
