@@ -1298,7 +1298,7 @@ TEST_F(Cli, LeastSquaresRefusesWhatItCannotSolve) {
     save("deficient.npy", A);
     for (const std::string memory : {"", " --memory 40KiB"}) {
         expect_error(quoin_run("lstsq deficient.npy b.npy --out x.npy" + memory),
-                     exit_code_of(ErrorCode::RankDeficient), {});
+                     exit_code_of(ErrorCode::RankDeficient), {"columns 1 and 5 of the 2000x6 matrix"});
         save("short.npy", random_normal<double>(1999, 1));
         expect_error(quoin_run("lstsq A.npy short.npy --out x.npy" + memory), exit_code_of(ErrorCode::InvalidArgument),
                      {"short.npy", "1999", "2000"});

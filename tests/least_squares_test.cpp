@@ -167,6 +167,53 @@ TYPED_TEST(LeastSquaresTest, RankDeficiencyIsAnErrorAndNotAnAnswer) {
         }
 }
 
+TYPED_TEST(LeastSquaresTest, DependentColumnsAreNamed) {
+    using T = TypeParam;
+    Matrix<T> A = random_normal<T>(60, 12, 3);
+    for (Index i = 0; i < 60; ++i) A(i, 10) = A(i, 2) - A(i, 7) / 2;
+    const Matrix<T> wide = transposed<T>(A.view()), B = random_normal<T>(60, 1, 5), B_wide = random_normal<T>(12, 1, 5);
+    const auto message = [&](const Matrix<T>& matrix, const Matrix<T>& right) -> std::string {
+        try {
+            least_squares(this->ctx, matrix.view(), right.view());
+        } catch (const RankDeficient& e) {
+            return e.what();
+        }
+        return "no RankDeficient";
+    };
+    EXPECT_EQ(message(A, B).find("columns 2, 7 and 10 of the 60x12 matrix are linearly dependent"), 0U)
+        << message(A, B);
+    EXPECT_EQ(message(wide, B_wide).find("rows 2, 7 and 10 of the 12x60 matrix are linearly dependent"), 0U);
+}
+
+/// RᵀR = AᵀA (AAᵀ of a wide A), to k·u relative to ‖A‖².
+TYPED_TEST(LeastSquaresTest, GivesR) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{90, 7}, {7, 7}, {7, 90}, {2000, 30}}) {
+        SCOPED_TRACE(shape_name(m, n));
+        const Matrix<T> A = random_normal<T>(m, n, 3), At = transposed<T>(A.view());
+        const Matrix<T>& tall = m >= n ? A : At;
+        const Matrix<T> B = random_normal<T>(m, 1, 5);
+        const auto solution = least_squares(this->ctx, A.view(), B.view());
+        ASSERT_EQ(solution.exponent, 0);
+        const Index k = std::min(m, n);
+        ASSERT_EQ(solution.R.rows(), k);
+        ASSERT_EQ(solution.R.cols(), k);
+        double squares = 0;
+        for (Index i = 0; i < m * n; ++i)
+            squares += static_cast<double>(A.data()[i]) * static_cast<double>(A.data()[i]);
+        for (Index j = 0; j < k; ++j) {
+            for (Index i = 0; i <= j; ++i) {
+                double gram = 0;
+                for (Index l = 0; l < tall.rows(); ++l)
+                    gram += static_cast<double>(tall(l, i)) * static_cast<double>(tall(l, j));
+                for (Index l = 0; l <= i; ++l)
+                    gram -= static_cast<double>(solution.R(l, i)) * static_cast<double>(solution.R(l, j));
+                EXPECT_LE(std::abs(gram), 4 * static_cast<double>(k) * unit_roundoff<T> * squares);
+            }
+        }
+    }
+}
+
 TYPED_TEST(LeastSquaresTest, TheToleranceIsTheCallers) {
     using T = TypeParam;
     const Matrix<T> A = with_condition<T>(50, 6, 1e4), B = random_normal<T>(50, 1, 5);

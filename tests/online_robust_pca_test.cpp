@@ -217,6 +217,27 @@ TYPED_TEST(OnlineRobustPcaTest, HasTheSameBitsForAnyNumberOfThreads) {
     EXPECT_EQ(one, last_columns(4));
 }
 
+TYPED_TEST(OnlineRobustPcaTest, ContinuesFromItsStateWithTheSameBits) {
+    using T = TypeParam;
+    Context<Host> ctx(1);
+    Stream<T> stream(500);
+    const OnlineRobustPcaOptions options{.threshold = 0.1, .start = 4};
+    OnlineRobustPca<T> pca(500, options);
+    std::vector<T> l(500), s(500), other_l(500), other_s(500);
+    for (int t = 0; t < 8; ++t) {
+        OnlineRobustPca<T> other(ctx, 500, options, pca.state(ctx));
+        stream.next();
+        pca.next(ctx, stream.column, l, s);
+        other.next(ctx, stream.column, other_l, other_s);
+        EXPECT_EQ(l, other_l);
+        EXPECT_EQ(s, other_s);
+        EXPECT_EQ(pca.singular_values(), other.singular_values());
+    }
+    auto broken = pca.state(ctx);
+    broken.noise = Matrix<float>(499, 1);
+    EXPECT_THROW(OnlineRobustPca<T>(ctx, 500, options, broken), InvalidArgument);
+}
+
 TYPED_TEST(OnlineRobustPcaTest, FramesOfBytesAreColumns) {
     using T = TypeParam;
     OnlineRobustPca<T> pca(300, {.start = 4}), same(300, {.start = 4});

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "algorithms/solver_steps.hpp"
 #include "devices.hpp"
 #include "quoin/svd.hpp"
 #include "robust_pca/online_steps.hpp"
@@ -48,6 +50,19 @@ EntryRules rules_of(const OnlineRobustPcaOptions& options, Index t) {
             .undecided = static_cast<std::int32_t>(options.start / 2)};
 }
 
+/// The largest exponent of an entry: sums of squares of a column must be numbers of T, and the noise one of f32.
+template <class T>
+int largest_exponent(Index rows) {
+    return std::min((std::numeric_limits<T>::max_exponent - 2 - std::ilogb(static_cast<double>(rows))) / 2, 120);
+}
+template <class T>
+[[noreturn]] void refuse_size(Index rows) {
+    throw InvalidArgument(
+        fmt::format("the entries of a column of {} must be below {:.0e}, for squares and noise not to overflow: scale "
+                    "the data and the threshold, best to data in [0, 1]",
+                    rows, std::ldexp(1.0, largest_exponent<T>(rows))));
+}
+
 template <class T>
 MatrixView<T> view_of(std::span<T> x) {
     return {x.data(), static_cast<Index>(x.size()), 1};
@@ -70,6 +85,60 @@ OnlineRobustPca<T, D>::OnlineRobustPca(Index rows, OnlineRobustPcaOptions option
         throw InvalidArgument(fmt::format("threshold must be positive, and is {}", options.threshold));
     }
     if (options.start < 1) throw InvalidArgument("start must be at least 1");
+}
+
+template <class T, class D>
+void OnlineRobustPca<T, D>::allocate(Context<D>& ctx) {
+    numbers_ = Matrix<double, D>(ctx, FirstOfC + options_.max_rank, 1);
+    if (columns_ < options_.start) first_ = Matrix<T, D>(ctx, rows_, options_.start);
+    last_ = Matrix<T, D>(ctx, rows_, 1);
+    for (Matrix<float, D>* tracked : {&size_, &change_, &noise_}) *tracked = Matrix<float, D>(ctx, rows_, 1);
+    for (Matrix<std::int32_t, D>* tracked : {&age_, &votes_}) *tracked = Matrix<std::int32_t, D>(ctx, rows_, 1);
+    U_ = Matrix<T, D>(ctx, rows_, options_.max_rank + 1);
+}
+
+template <class T, class D>
+OnlineRobustPca<T, D>::OnlineRobustPca(Context<D>& ctx, Index rows, OnlineRobustPcaOptions options, const State& state)
+    : OnlineRobustPca(rows, options) {
+    if (state.columns == 0) return;
+    columns_ = state.columns;
+    sigma_ = state.singular_values;
+    const auto require = [](bool fits) {
+        if (!fits) throw InvalidArgument("OnlineRobustPca: the sizes of the state do not fit each other");
+    };
+    require(columns_ > 0 && rank() <= options_.max_rank);
+    allocate(ctx);
+    const auto load = [&]<class X>(const Matrix<X>& from, MatrixView<X, D> to) {
+        require(from.rows() == to.rows && from.cols() == to.cols);
+        start_copy_from_host<X, D>(ctx, from.view(), to);
+    };
+    load(state.basis, U_.view().col_block({0, rank()}));
+    if (columns_ < options_.start) load(state.first, first_.view().col_block({0, columns_}));
+    load(state.last, last_.view());
+    load(state.size, size_.view());
+    load(state.change, change_.view());
+    load(state.noise, noise_.view());
+    load(state.age, age_.view());
+    load(state.votes, votes_.view());
+    finish_copies(ctx);
+    ctx.wait();
+}
+
+template <class T, class D>
+typename OnlineRobustPca<T, D>::State OnlineRobustPca<T, D>::state(Context<D>& ctx) const {
+    if (columns_ == 0) return {};
+    const auto copied = [&]<class X>(MatrixView<const X, D> A) { return host_copy_of<X, D>(ctx, A); };
+    const Index first = columns_ < options_.start ? columns_ : 0;
+    return {columns_,
+            sigma_,
+            copied(basis()),
+            copied(first_.view().block({0, first > 0 ? rows_ : 0}, {0, first})),
+            copied(last_.view()),
+            copied(size_.view()),
+            copied(change_.view()),
+            copied(noise_.view()),
+            copied(age_.view()),
+            copied(votes_.view())};
 }
 
 template <class T, class D>
@@ -103,23 +172,17 @@ void OnlineRobustPca<T, D>::next_frame(Context<D>& ctx, std::span<const std::uin
 template <class T, class D>
 void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, MatrixView<T, D> l, MatrixView<T, D> s) {
     throw_if_stopped(ctx);
-    if (U_.rows() == 0) {
-        numbers_ = Matrix<double, D>(ctx, FirstOfC + options_.max_rank, 1);
-        first_ = Matrix<T, D>(ctx, rows_, options_.start);
-        last_ = Matrix<T, D>(ctx, rows_, 1);
-        for (Matrix<float, D>* tracked : {&size_, &change_, &noise_}) *tracked = Matrix<float, D>(ctx, rows_, 1);
-        for (Matrix<std::int32_t, D>* tracked : {&age_, &votes_}) *tracked = Matrix<std::int32_t, D>(ctx, rows_, 1);
-        U_ = Matrix<T, D>(ctx, rows_, options_.max_rank + 1);
-    }
+    if (U_.rows() == 0) allocate(ctx);
     const Index t = columns_ + 1;
     const auto refuse = [](Index row) { throw NonFiniteEntry(row, 0, "the column"); };
     Matrix<int, D> exponents(ctx, 1, 1);
     Matrix<Scan, D> found(ctx, 1, 1);
-    scan<T>(ctx, m, Scalar<T>::safe_exponent, exponents.view(), found.view());
+    scan<T>(ctx, m, largest_exponent<T>(rows_), exponents.view(), found.view());
     const RowRecords<T, D> rows = records();
     if (t <= options_.start) {
-        if (const Scan first = read_scan(ctx, View<const Scan, D>(found.view())); first.bad_row >= 0)
-            refuse(first.bad_row);
+        const Scan first = read_scan(ctx, View<const Scan, D>(found.view()));
+        if (first.bad_row >= 0) refuse(first.bad_row);
+        if (first.scaled && host_copy_of<int, D>(ctx, exponents.view())(0, 0) > 0) refuse_size<T>(rows_);
         copy<T>(ctx, m, first_.view().col_block({t - 1, t}));
         if (t == 1) {
             const auto guess = static_cast<float>(options_.threshold / 4);
@@ -148,6 +211,8 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
     remove_projection<T>(ctx, U, e, c, numbers);
     const std::vector<double> known = read_numbers<D>(ctx, numbers.row_block({0, FirstOfC + r}));
     if (known[BadRow] >= 0) refuse(static_cast<Index>(known[BadRow]));
+    // a later column may be too large, too
+    if (!std::all_of(known.begin(), known.end(), [](double x) { return std::isfinite(x); })) refuse_size<T>(rows_);
     columns_ = t;
     if (t > 1)
         update(ctx, std::span(known).subspan(FirstOfC), std::sqrt(known[LeftSquares]), std::sqrt(known[NoiseSquares]));

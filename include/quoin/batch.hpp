@@ -94,6 +94,7 @@ private:
     BatchView<T, D> view_;
 };
 
+/// The data of a BatchedQR. Quoin's own use.
 template <class T, class D>
 struct BatchedFactors;
 
@@ -199,6 +200,7 @@ struct BatchedLeastSquares {
     Batch<T, D> X;               ///< n×p_b
     Batch<T, D> residual_norms;  ///< p_b×1: ‖A x_j − b_j‖₂; exact zeros for m <= n
     Batch<T, D> conditions;      ///< 1×1: κ₁ of the triangular factor, or an estimate; infinite beyond T's range
+    Batch<T, D> R;               ///< k×k, k = min(m, n): the triangular factor of A_b, or of its transpose for m < n
 };
 
 /// Full-rank least squares for every matrix of a batch, A_b m×n and B_b m×p_b: for m >= n the minimiser, for m < n the solution of

@@ -89,6 +89,7 @@ struct BlockCyclicView {
         : layout(other.layout), local(other.local) {}
 };
 
+/// The data of a BlockCyclicQR. Quoin's own use.
 template <class T, class D>
 struct BlockCyclicFactorization;
 

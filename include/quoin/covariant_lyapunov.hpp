@@ -20,6 +20,7 @@ struct CovariantOptions {
     std::function<void(double time, std::span<const double> x, MatrixView<const double> V)> on_vectors{};
 };
 
+/// Covariant Lyapunov vectors of a run: their exponents, and the angles between them.
 struct CovariantLyapunov {
     std::vector<double> exponents;  ///< p: the means of the rows of `local`
     double segment = 0;             ///< the time of a segment

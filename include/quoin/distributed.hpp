@@ -10,6 +10,7 @@ namespace quoin {
 /// Which ranks receive the result.
 enum class Ranks { Root, All };
 
+/// The data of a DistributedQR. Quoin's own use.
 template <class T, class D>
 struct DistributedFactorization;
 

@@ -43,6 +43,7 @@ private:
     ErrorCode code_;
 };
 
+/// An argument is out of its domain. The message names it and says why.
 struct InvalidArgument : Error {
     explicit InvalidArgument(const std::string& message) : Error(ErrorCode::InvalidArgument, message) {}
 };
@@ -69,6 +70,7 @@ struct RankDeficient : Error {
     double rcond;
 };
 
+/// Memory that the call needs cannot be had. The message says how much.
 struct OutOfMemory : Error {
     explicit OutOfMemory(const std::string& message) : Error(ErrorCode::OutOfMemory, message) {}
 };
@@ -85,6 +87,7 @@ struct UnwritableFile : Error {
         : Error(ErrorCode::UnwritableFile, path + ": " + why) {}
 };
 
+/// The caller asked for the work to stop, as `Context::request_stop` does.
 struct Interrupted : Error {
     Interrupted() : Error(ErrorCode::Interrupted, "interrupted") {}
 };

@@ -25,6 +25,7 @@ enum class SecondPass {
 /// "auto", "stored", "recomputed".
 const char* to_string(SecondPass second_pass);
 
+/// Choices of a factorization from file to file.
 struct FileOptions {
     double memory = 0;   ///< bytes of matrices and workspace; pieces of files and the program itself take 32 MiB more
     bool want_q = true;  ///< Q.npy beside R.npy

@@ -11,6 +11,7 @@
 
 namespace quoin {
 
+/// The type of the numbers in a file.
 enum class DType { F32, F64 };
 /// "f32", "f64".
 const char* to_string(DType dtype);

@@ -15,6 +15,8 @@ struct LeastSquares {
     std::vector<Real<T>> residual_norms;  ///< p values ‖A x_j − b_j‖₂; exact zeros for m <= n
     double condition = 0;                 ///< estimate of κ₁ of the triangular factor
     Report report;                        ///< of the factorization: of A, or of Aᵀ for m < n
+    Matrix<T, D> R;    ///< min(m, n) rows and columns: the triangular factor of 2^-exponent A, or of Aᵀ
+    int exponent = 0;  ///< not 0 only where R of A itself overflows or loses digits to underflow
 };
 
 /// Full-rank least squares: m >= n gives the minimiser of ‖Ax − b‖₂, m < n the solution of Ax = b of least ‖x‖₂.

@@ -177,6 +177,7 @@ std::unique_ptr<TangentMap<T, Cuda>> tangent_map(Context<Cuda>& ctx, const Parti
 
 /// Where a run stands.
 struct LyapunovProgress {
+    /// The state alone evolves; the vectors turn into their directions; exponents are averaged.
     enum Phase { Transient, Alignment, Sampling } phase = Transient;
     double time = 0;      ///< since the start, transient included
     double fraction = 0;  ///< of all steps
@@ -204,6 +205,7 @@ struct Estimate {
     double value = 0, error = 0, half_width = 0;
 };
 
+/// The first p exponents of a run, what follows from them, and how long the run took.
 struct LyapunovSpectrum {
     std::vector<Estimate> exponents;  ///< p of them, descending
     Estimate sum;                     ///< of the p exponents

@@ -17,6 +17,7 @@ struct SeriesOptions {
     Index horizon = 0;     ///< `series_divergence`: samples that neighbours are followed for; 0: a tenth of the series
 };
 
+/// How neighbours in a measured series move apart, and the largest exponent by that.
 struct SeriesDivergence {
     Estimate exponent;               ///< the slope of `logarithms`
     std::vector<double> times;       ///< 0, interval, …

@@ -126,6 +126,7 @@ class Matrix;
 template <class D>
 class Context;
 
+/// A matrix in the memory of the host.
 template <class T>
 class Matrix<T, Host> {
 public:

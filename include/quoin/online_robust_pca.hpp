@@ -51,11 +51,28 @@ using ColumnOf = std::conditional_t<std::is_same_v<D, Host>, std::span<T>, Matri
 template <class T, class D = Host>
 class OnlineRobustPca {
 public:
+    /// What the object knows after `columns` columns, in host memory. Empty before the first one.
+    struct State {
+        Index columns = 0;
+        std::vector<double> singular_values;
+        Matrix<T> basis;  ///< rows×rank
+        Matrix<T> first;  ///< rows×columns while columns < start, else empty
+        Matrix<T> last;   ///< rows×1, as all that follow
+        Matrix<float> size, change, noise;
+        Matrix<std::int32_t> age, votes;
+    };
+
     /// Throws InvalidArgument (a size or a choice out of range, naming it).
     explicit OnlineRobustPca(Index rows, OnlineRobustPcaOptions options = {});
+    /// Continues from `state` with the same bits. Throws InvalidArgument if its sizes do not fit.
+    OnlineRobustPca(Context<D>& ctx, Index rows, OnlineRobustPcaOptions options, const State& state);
+    /// A copy of the state. Blocks.
+    State state(Context<D>& ctx) const;
 
     /// Takes the next column m and gives its l and s, each of `rows` entries in D's memory. Blocks until they are there.
-    /// Throws InvalidArgument (another size), NonFiniteEntry (nothing of the column is taken), OutOfMemory, Interrupted.
+    /// Entries may be as large as 1e36, in f32 as 2^63/√rows.
+    /// Throws InvalidArgument (another size, or larger entries), NonFiniteEntry (nothing of the column is taken), OutOfMemory,
+    /// Interrupted.
     void next(Context<D>& ctx, ColumnOf<const T, D> m, ColumnOf<T, D> l, ColumnOf<T, D> s);
     /// The same of a frame of bytes in host memory, m = bytes/255. The pictures of l and |s|, bytes too, are made where they are
     /// asked for: by spans that are not empty. To a GPU a frame goes as bytes, and the pictures come back as bytes.
@@ -88,6 +105,7 @@ private:
         }
     }
     void take(Context<D>& ctx, MatrixView<const T, D> m, MatrixView<T, D> l, MatrixView<T, D> s);
+    void allocate(Context<D>& ctx);
     void begin(Context<D>& ctx, Index t);
     double begin_with_median(Context<D>& ctx, Index t);
     void begin_with_pursuit(Context<D>& ctx, Index t);

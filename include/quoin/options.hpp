@@ -63,23 +63,30 @@ struct Auto {
     Index panel_width = 0;
     TreeOptions tree{};
 };
+/// Householder reflectors, panel by panel.
 struct BlockedHouseholder {
     Index panel_width = 0;
     TreeOptions tree{};  ///< of a panel that is reconstructed from Q of a tree
 };
+/// Trees of Householder factorizations, one panel.
 struct TSQR {
     TreeOptions tree{};
 };
+/// Trees of Householder factorizations, panel by panel.
 struct CAQR {
     Index panel_width = 0;
     TreeOptions tree{};
 };
+/// R by Cholesky factorization of the Gram matrix. It has no options.
 struct CholeskyQR2 {};
+/// CholeskyQR after a sketch. It has no options.
 struct RandomizedCholeskyQR {};
+/// Modified Gram-Schmidt, panel by panel.
 struct ModifiedGramSchmidt {
     Index panel_width = 0;
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;
 };
+/// Classical Gram-Schmidt, panel by panel.
 struct ClassicalGramSchmidt {
     Index panel_width = 0;
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;

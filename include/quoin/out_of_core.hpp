@@ -13,6 +13,7 @@ enum class OutOfCoreMethod {
     Recursive,    ///< classical Gram-Schmidt by halves (Zhang and Wu 2021)
 };
 
+/// Choices of a factorization of a matrix that is larger than the memory of the device.
 struct OutOfCoreOptions {
     OutOfCoreMethod method = OutOfCoreMethod::Householder;
     /// Of the large products, as `Options::arithmetic`. Auto: corrected for f32 on a GPU, native otherwise.

@@ -7,9 +7,12 @@
 
 namespace quoin {
 
+/// The side from which op(Q) multiplies C: op(Q) C or C op(Q).
 enum class Side { Left, Right };
+/// op(Q): Q or its transpose.
 enum class Op { None, Transpose };
 
+/// The data of a QR. Quoin's own use.
 template <class T, class D>
 struct Factorization;
 

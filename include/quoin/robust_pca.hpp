@@ -60,6 +60,7 @@ enum class PursuitEnd {
     Stalled,  ///< the error no longer falls: the precision of T is reached
 };
 
+/// The result of `robust_pca`: M = L + S, or L + S + Z with noise Z.
 template <class T, class D = Host>
 struct RobustPca {
     Matrix<T, D> L;  ///< low rank

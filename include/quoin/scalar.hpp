@@ -13,8 +13,10 @@ namespace quoin {
 template <class T>
 struct Scalar;
 
+/// f32.
 template <>
 struct Scalar<float> {
+    /// The type of real parts.
     using Real = float;
     static constexpr const char* name = "f32";
     static constexpr double u = std::numeric_limits<float>::epsilon() / 2;
@@ -22,8 +24,10 @@ struct Scalar<float> {
     static constexpr float safe_entry = 0x1p30f;
     static constexpr bool has_halves = true;
 };
+/// f64.
 template <>
 struct Scalar<double> {
+    /// The type of real parts.
     using Real = double;
     static constexpr const char* name = "f64";
     static constexpr double u = std::numeric_limits<double>::epsilon() / 2;
@@ -38,6 +42,7 @@ struct Scalar<std::complex<R>> : Scalar<R> {
     static constexpr bool has_halves = false;
 };
 
+/// The type of the real part of a T.
 template <class T>
 using Real = typename Scalar<T>::Real;
 

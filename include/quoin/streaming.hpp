@@ -8,6 +8,7 @@
 
 namespace quoin {
 
+/// Brings blocks of rows from the memory of the host. Quoin's own use.
 template <class T, class D>
 class RowsFromHost;
 

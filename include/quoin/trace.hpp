@@ -35,6 +35,7 @@ public:
     struct Times {
         double begin = 0, end = 0;
     };
+    /// One row's work from one time to another.
     struct Span {
         std::string name;
         Row row = Row::Host;

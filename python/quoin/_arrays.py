@@ -80,7 +80,7 @@ Place = OnHost | OnGpu
 def located(array: Any) -> tuple[Any, Place]:
     """`array` as a NumPy array, without a copy where it is one or speaks DLPack, or as a GpuArray; and its place."""
     if isinstance(array, np.ndarray):
-        return array, ON_HOST
+        return (array if type(array) is np.ndarray else without_mask(array)), ON_HOST
     if (gpu := gpu_of_torch(array)) is not None:
         place = OnGpu.of(array, gpu)
         return place.take(array), place
@@ -97,7 +97,37 @@ def located(array: Any) -> tuple[Any, Place]:
         return np.from_dlpack(array), OnHost(_from_dlpack_of(array))
     if hasattr(array, "toarray"):
         raise TypeError("quoin computes on dense arrays, and this one is sparse; toarray() makes it dense")
-    return np.asarray(array), ON_HOST
+    if isinstance(array, (list, tuple)):
+        for one in array:
+            if isinstance(one, np.ma.MaskedArray):
+                without_mask(one)
+    try:
+        return np.asarray(array), ON_HOST
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise InvalidArgument(
+            "a nested list must have rows of one length, and this one has not; a batch of matrices of several shapes is a list of arrays"
+        ) from None
+
+
+def without_mask(array: Any) -> Any:
+    """The array; of a masked one its data, if nothing is masked."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if np.ma.is_masked(array):
+        raise InvalidArgument(
+            f"quoin computes on whole arrays, and this one has {np.ma.count_masked(array)} masked of {array.size} entries: fill them "
+            "(numpy.ma.filled), leave out their rows, or estimate them (quoin.robust_pca)"
+        )
+    return array.data
+
+
+def split_mask(array: Any) -> tuple[Any, Any]:
+    """A masked array's data and where they are known; any other object as it is, and None."""
+    if isinstance(array, np.ma.MaskedArray):
+        return array.data, ~np.ma.getmaskarray(array) if np.ma.is_masked(array) else None
+    return array, None
 
 
 def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
@@ -163,14 +193,16 @@ def aligned(array: np.ndarray) -> np.ndarray:
 def at_least_2d(array: Any) -> Any:
     if array.ndim < 2:
         raise np.linalg.LinAlgError(
-            f"{array.ndim}-dimensional array given. Array must be at least two-dimensional"
+            f"{array.ndim}-dimensional array given. Array must be at least two-dimensional, and its shape is {array.shape}"
         )
     return array
 
 
 def exactly_2d(array: Any) -> Any:
     if array.ndim != 2:
-        raise np.linalg.LinAlgError(f"{array.ndim}-dimensional array given. Array must be two-dimensional")
+        raise np.linalg.LinAlgError(
+            f"{array.ndim}-dimensional array given. Array must be two-dimensional, and its shape is {array.shape}"
+        )
     return array
 
 

@@ -162,11 +162,11 @@ class Factorization:
         return place.give_back(result.reshape(-1) if vector else result)
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with this factorization (M >= N); as `quoin.lstsq`."""
+        """Minimise ‖A x − b‖₂ with this factorization (M >= N). b, rcond and the result are those of `quoin.lstsq`."""
         b, place = self._operand(b, "lstsq")
         B = place.operand(columns(b))
         result = self._f.lstsq(B, rcond_number(rcond), place.where(self._threads))
-        return solution(result, b.ndim, place)
+        return solution(result, self.shape[0], b.ndim, place)
 
 
 class BatchedFactorization:
@@ -260,7 +260,7 @@ class BatchedFactorization:
         return without_columns(result) if vector else result
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with these factorizations (M >= N); as `quoin.lstsq`."""
+        """Minimise ‖A x − b‖₂ with these factorizations (M >= N). b, rcond and the result are those of `quoin.lstsq`."""
         B, vector = self._operands(b, "lstsq")
         call = self._f.lstsq if self._stacked else self._f.lstsq_list
-        return solutions(call(B, rcond_number(rcond), self._where()), vector, self._list)
+        return solutions(call(B, rcond_number(rcond), self._where()), self.shape, vector, self._place)

@@ -39,23 +39,39 @@ def qr(
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
+    pivoting: Literal[False] = False,
 ) -> QRResult: ...
 
 
 @overload
 def qr(
-    a: Any, mode: Literal["raw"], method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    mode: Literal["raw"],
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    pivoting: Literal[False] = False,
 ) -> RawQRResult: ...
 
 
 @overload
 def qr(
-    a: Any, mode: Literal["r"], method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    mode: Literal["r"],
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    pivoting: Literal[False] = False,
 ) -> Any: ...
 
 
 def qr(
-    a: Any, mode: str = "reduced", method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    mode: str = "reduced",
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    pivoting: bool = False,
 ) -> Any:
     """Factor A = QR.
 
@@ -76,6 +92,8 @@ def qr(
         The bits of the result do not depend on it.
     check_finite : bool
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
+    pivoting : False
+        There is no column pivoting: `scipy.linalg.qr` has it.
 
     Returns
     -------
@@ -106,6 +124,8 @@ def qr(
     array([[5.   , 2.2  ],
            [0.   , 5.016]])
     """
+    if pivoting is not False and flag("pivoting", pivoting):
+        raise InvalidArgument("qr has no column pivoting: scipy.linalg.qr(a, pivoting=True) has it, and quoin.svd shows the rank")
     if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
         place = None
     elif is_ragged(a):
@@ -202,6 +222,8 @@ def from_raw(h: Any, tau: Any, threads: int | None = None) -> Factorization:
     h : array_like, shape (N, M)
         V and R, transposed.
     tau : array_like, shape (min(M, N),)
+    threads : int, optional
+        As for `qr`.
 
     Examples
     --------
@@ -237,14 +259,17 @@ def lstsq(
     b : array_like, shape (M,), (M, P) or (..., M, P), or a list of vectors or matrices
         Its leading dimensions are broadcast to those of `a`: one b may serve all.
     rcond : float, optional
-        A matrix whose estimated reciprocal condition is at or below it is an error; by default 10 units roundoff.
+        From 0 to 1. A matrix whose estimated reciprocal condition is at or below it is an error; by default 10 units roundoff.
+    method, threads, check_finite
+        As for `qr`.
 
     Returns
     -------
     LstsqResult
-        x of shape (N,) or (N, P), the norms of the residuals (not their squares, as NumPy's), an estimate of the
-        condition number of R, and the report of the factorization. Of a stack arrays with its leading dimensions, of a
-        list lists, and no report.
+        It unpacks to the four values of `numpy.linalg.lstsq`: x, the squared norms of the residuals, the rank and the
+        singular values of `a`. The singular values are computed when they are looked at; `.x` alone does not compute them.
+        Further attributes are the norms of the residuals, an estimate of the condition number and the report of the
+        factorization. For a stack they are arrays with its leading dimensions, for a list lists, without a report.
 
     Raises
     ------
@@ -256,9 +281,9 @@ def lstsq(
     --------
     >>> import numpy as np, quoin
     >>> t = np.arange(5.0)
-    >>> x, residual_norms, condition, report = quoin.lstsq(np.column_stack([t, np.ones(5)]), 2 * t + 1)
-    >>> x.round(12)
-    array([2., 1.])
+    >>> x, residuals, rank, s = quoin.lstsq(np.column_stack([t, np.ones(5)]), 2 * t + 1)
+    >>> x.round(12), rank, s.round(3)
+    (array([2., 1.]), 2, array([5.789, 1.222]))
     """
     rcond, check_finite = rcond_number(rcond), flag("check_finite", check_finite)
     n_threads = threads_number(threads)
@@ -268,10 +293,10 @@ def lstsq(
         As, place, _ = list_of_matrices(a, "lstsq")
         Bs, place_of_b, vector = list_of_matrices(b, "lstsq", vectors=True)
         require_one_place("lstsq", place, place_of_b)
-        dtype = common_type(As + Bs)
+        dtype, shapes = common_type(As + Bs), [A.shape for A in As]
         As, Bs = list_operands(As, place, dtype), list_operands(Bs, place, dtype)
         result = place.core.lstsq_list(As, Bs, rcond, method, place.where(n_threads), check_finite)
-        return solutions(result, vector, lambda arrays: [place.give_back(array) for array in arrays])
+        return solutions(result, shapes, vector, place)
     a, place = located(a)
     a = at_least_2d(to_float(a, "lstsq"))
     b, place_of_b = located(b)
@@ -283,22 +308,32 @@ def lstsq(
     if a.ndim > 2:
         B = place.operand(broadcast(columns_of_stack(b), a.shape[:-2]))
         result = place.core.lstsq_stack(place.operand(a), B, rcond, method, where, check_finite)
-        return solutions(result, b.ndim == 1, place.give_back)
+        return solutions(result, a.shape, b.ndim == 1, place)
     A, B = place.operand(a), place.operand(columns(b))
     result = place.core.lstsq(A, B, rcond, method, where, check_finite)
-    return solution(result, b.ndim, place)
+    return solution(result, a.shape[0], b.ndim, place)
 
 
 def svd(
-    a: Any, compute_uv: bool = True, method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any,
+    compute_uv: bool = True,
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    full_matrices: bool = False,
 ) -> Any:
-    """The thin singular value decomposition by way of QR, for matrices that are far from square.
+    """The thin singular value decomposition by way of QR.
 
     Parameters
     ----------
     a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
     compute_uv : bool
         With False the singular values alone.
+    method, threads, check_finite
+        As for `qr`.
+    full_matrices : False
+        U and Vh are always the thin ones: numpy.linalg.svd has square ones too.
 
     Returns
     -------
@@ -313,6 +348,8 @@ def svd(
     >>> bool(np.allclose((U * S) @ Vh, A))
     True
     """
+    if flag("full_matrices", full_matrices) and compute_uv:
+        raise InvalidArgument("svd gives the thin U and Vh: leave out full_matrices=True, or use numpy.linalg.svd")
     a, place = located(a)
     a = exactly_2d(to_float(a, "svd"))
     compute_uv, check_finite = flag("compute_uv", compute_uv), flag("check_finite", check_finite)
@@ -333,6 +370,11 @@ def plan(
 
     Parameters
     ----------
+    m, n : int
+        Rows and columns.
+    dtype : float64 or float32
+    method, threads
+        As for `qr`.
     q : {'any', 'none', 'explicit', 'reflectors'}
         What the factorization is for: anything, R alone, the thin Q, or LAPACK's format.
     device : str

@@ -172,6 +172,8 @@ def lyapunov(
     every : int
         Steps between two factorizations, at most. If the vectors grow too far apart in them, there are more
         factorizations, and a warning.
+    seed : int
+        Of the random vectors that the run begins with.
     method : str
         Of `quoin.qr`.
     checkpoint : path, optional
@@ -184,6 +186,8 @@ def lyapunov(
     dtype : numpy dtype
         float64 or float32, of the tangent vectors between factorizations and of these, which are faster in float32;
         f and jvp compute in float64.
+    threads : int, optional
+        As for `quoin.qr`.
 
     Returns
     -------
@@ -294,6 +298,8 @@ def covariant_lyapunov(
         `angles` are those between the first `split` vectors and the others; by default as many as grow.
     vectors : bool
         Whether to return all vectors.
+    threads : int, optional
+        As for `quoin.qr`.
 
     Returns
     -------
@@ -379,6 +385,8 @@ def lyapunov_series(
         The first p; by default all.
     horizon : int, optional
         Samples that nearest neighbours are followed for; by default a tenth of the series.
+    threads : int, optional
+        As for `quoin.qr`.
 
     Returns
     -------

@@ -8,16 +8,24 @@ from typing import Any
 import numpy as np
 
 from ._arguments import gpu_number, integer, positive, real, threads_number
-from ._arrays import _FLOAT32, ON_HOST, Place, exactly_2d, located_for, require_one_place, to_float
-from ._errors import InvalidArgument, NotFitted
+from ._arrays import _FLOAT32, ON_HOST, Place, exactly_2d, located_for, require_one_place, split_mask, to_float
+from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
+from ._pickles import Pickled
+from ._robust_pca import require_finite
 
 
-class OnlineRobustPCA:
+_STEPS = 4  # of the estimate of what is masked
+
+
+class OnlineRobustPCA(Pickled):
     """Robust PCA of samples that come one after the other, such as a camera's frames, in bounded memory.
 
     Each row is split x = l + s + z: l in a subspace that follows the samples, s sparse, z noise. The subspace is updated by
     QR with each row, in which s is imputed from l (Feng, Xu and Yan 2013; Rodríguez and Wohlberg 2016). It computes where the first
     samples lie: on the CPU, or on the GPU that has them in its memory (PyTorch, CuPy, JAX); results lie there too.
+
+    Entries that are masked in a `numpy.ma.MaskedArray` are not known: l is an estimate there, from the other entries of the
+    sample, and s is 0. Objects can be copied and pickled; a copy is independent and continues with the same bits.
 
     Parameters
     ----------
@@ -83,6 +91,26 @@ class OnlineRobustPCA:
         self._core: Any = None
         self._place: Place = ON_HOST
 
+    _restored = ("_core", "_place")
+
+    def _where(self) -> Any:
+        return self._place.where(threads_number(self.threads))
+
+    def _new(self, place: Place, *state: Any) -> Any:
+        kind = "OnlineRobustPca" + ("32" if self._dtype == _FLOAT32 else "64")
+        return getattr(place.core, kind)(*self._choices, place.where(threads_number(self.threads)), *state)
+
+    def _save(self) -> Any:
+        # the basis is there for its place
+        return None if self._core is None else (self._core.state(self._where()), self.components_)
+
+    def _restore(self, saved: Any) -> None:
+        self._core, self._place = None, ON_HOST
+        if saved is not None:
+            state, basis = saved
+            self._place = located_for(self.device, basis, "OnlineRobustPCA")[1]
+            self._core = self._new(self._place, *state)
+
     def __repr__(self) -> str:
         return (
             f"OnlineRobustPCA({self.n_components!r}, forget={self.forget!r}, threshold={self.threshold!r}, "
@@ -90,31 +118,81 @@ class OnlineRobustPCA:
         )
 
     def partial_fit(self, X: Any, y: Any = None) -> OnlineRobustPCA:
-        """Take the rows of X (n_samples, n_features), in order. `y` is not used. All calls have the dtype of the first."""
+        """Take the rows of X (n_samples, n_features), in order. `y` is not used. All calls have the dtype of the first.
+
+        Raises
+        ------
+        NonFiniteEntry
+            For NaN or Inf in X, of which no row is taken.
+        InvalidArgument
+            For entries whose squares overflow, of which the rows before them are taken; for a row without an entry that is known.
+        """
         name = "OnlineRobustPCA.partial_fit"
+        X, known = split_mask(X)
         array, place = located_for(self.device, X, name)
         array = exactly_2d(to_float(array, name))
+        if known is not None:
+            array = np.where(known, array, array.dtype.type(0))
+            if not known.any(axis=1).all():
+                raise InvalidArgument(f"all entries of row {int(np.argmin(known.any(axis=1)))} of X are masked: leave it out")
         with self._lock:
             if self._core is None:
-                kind = "OnlineRobustPca" + ("32" if array.dtype == _FLOAT32 else "64")
-                self._core = getattr(place.core, kind)(
+                self._choices = (
                     array.shape[1],
                     integer("n_components", self.n_components, 1),
                     real("forget", self.forget),
                     positive("threshold", self.threshold),
                     integer("start", self.start, 1),
-                    place.where(threads_number(self.threads)),
                 )
-                self.n_features_in_, self._dtype, self._place = array.shape[1], array.dtype, place
+                self.n_features_in_, self._dtype = array.shape[1], array.dtype
+                self._core, self._place = self._new(place), place
             require_one_place(name, self._place, place)
             if array.shape[1] != self.n_features_in_:
                 raise InvalidArgument(
                     f"X has {array.shape[1]} features, but OnlineRobustPCA is expecting {self.n_features_in_} features as input"
                 )
-            rows = place.operand(array.astype(self._dtype, copy=False))
-            low, sparse = self._core.next(rows, place.where(threads_number(self.threads)))
+            array = array.astype(self._dtype, copy=False)
+            if array.shape[0] > 1:
+                require_finite(array, place)
+            try:
+                if known is None:
+                    low, sparse = self._core.next(place.operand(array), self._where())
+                else:
+                    low, sparse = self._next_known(array, known)
+            except NonFiniteEntry:
+                require_finite(array, place)  # of one row: the entry by its place in X
+                raise
         self.low_rank_, self.sparse_ = place.give_back(low).T, place.give_back(sparse).T
         return self
+
+    def _next_known(self, X: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """l and s of each row, as columns. Entries that are not known are filled with an estimate before a row is taken."""
+        low, sparse = (np.empty(X.shape, X.dtype) for _ in range(2))
+        for i in range(len(X)):
+            row = X[i : i + 1].copy()
+            if not known[i].all():
+                row[0, ~known[i]] = self._estimate(X, known, i)
+            l, s = self._core.next(row, self._where())
+            low[i], sparse[i] = l[:, 0], np.where(known[i], s[:, 0], 0)
+        return low.T, sparse.T
+
+    def _estimate(self, X: np.ndarray, known: np.ndarray, i: int) -> np.ndarray:
+        """The unknown entries of row i as U c: c minimises ‖x − U c − s‖ over the known ones, s what is beyond the threshold.
+
+        Before the first sample they are the medians of what X has of these features.
+        """
+        here = known[i]
+        if self._core.columns == 0:
+            row = np.median(X[i, here])
+            medians = np.ma.median(np.ma.masked_array(X, ~known), axis=0)
+            return np.ma.filled(medians, row)[~here]
+        U = np.asarray(self._core.basis(self._where()))
+        most = np.maximum(self.threshold, 3 * np.asarray(self._core.noise(self._where()))[here, 0])
+        inverse = np.linalg.pinv(U[here])
+        c = inverse @ X[i, here]
+        for _ in range(_STEPS):
+            c = c + inverse @ np.clip(X[i, here] - U[here] @ c, -most, most)
+        return U[~here] @ c
 
     def _fitted(self) -> Any:
         if self._core is None:
@@ -123,7 +201,7 @@ class OnlineRobustPCA:
 
     @property
     def components_(self) -> Any:
-        return self._place.give_back(self._fitted().basis(self._place.where(threads_number(self.threads)))).T
+        return self._place.give_back(self._fitted().basis(self._where())).T
 
     @property
     def singular_values_(self) -> np.ndarray:
@@ -131,7 +209,7 @@ class OnlineRobustPCA:
 
     @property
     def noise_(self) -> Any:
-        return self._place.give_back(self._fitted().noise(self._place.where(threads_number(self.threads))))[:, 0]
+        return self._place.give_back(self._fitted().noise(self._where()))[:, 0]
 
     @property
     def n_components_(self) -> int:

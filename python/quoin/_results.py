@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ._arrays import Place
+import numpy as np
+
+from ._arrays import OnHost, Place
+from ._errors import NumericalBreakdown
 
 
 class QRResult(NamedTuple):
@@ -21,13 +26,65 @@ class RawQRResult(NamedTuple):
     tau: Any
 
 
-class LstsqResult(NamedTuple):
-    """The solution of min ‖A x − b‖₂ with its residual norms, an estimate of the condition number, and the report."""
+class LstsqResult(Sequence):
+    """The solution of min ‖A x − b‖₂. It unpacks to the four values of numpy.linalg.lstsq: x, residuals, rank and s.
 
-    x: Any
-    residual_norms: Any
-    condition: Any
-    report: Report | None
+    Copies and pickles have `s` as an array.
+
+    Attributes
+    ----------
+    x : array
+        The solution.
+    residuals : array
+        ‖A x − b‖₂² of each right-hand side, of shape (P,), and (1,) for one b; empty for M <= N.
+    rank : int
+        min(M, N): a matrix without full rank is refused. 0 if NaN or Inf leave it unknown.
+    s : array
+        The singular values of A, descending, of shape (min(M, N),). They are computed from R when they are first looked at, as
+        unpacking does: of order N³ flops, more than the solution takes for square A. `.x` alone does not compute them.
+    residual_norms : array
+        ‖A x − b‖₂, of shape (P,), and () for one b; zeros for M <= N.
+    condition : float
+        An estimate of the condition number of R.
+    report : Report or None
+        What the factorization did; None for batches, Dask arrays and ranks.
+    """
+
+    def __init__(self, x: Any, residual_norms: Any, condition: Any, report: Report | None, **numpys: Callable[[], Any]):
+        self.x, self.residual_norms, self.condition, self.report = x, residual_norms, condition, report
+        self._numpys = numpys  # residuals, rank and s, when they are asked for
+
+    @functools.cached_property
+    def residuals(self) -> Any:
+        """‖A x − b‖₂² of each right-hand side, as NumPy's; empty for M <= N."""
+        return self._numpys["residuals"]()
+
+    @functools.cached_property
+    def rank(self) -> Any:
+        """min(M, N), or 0 if NaN or Inf leave it unknown."""
+        return self._numpys["rank"]()
+
+    @functools.cached_property
+    def s(self) -> Any:
+        """The singular values of A, descending, computed from R at the first look."""
+        return self._numpys["s"]()
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: Any) -> Any:
+        names = ("x", "residuals", "rank", "s")[index]
+        return getattr(self, names) if isinstance(names, str) else tuple(getattr(self, name) for name in names)
+
+    def __iter__(self) -> Any:
+        return iter((self.x, self.residuals, self.rank, self.s))
+
+    def __repr__(self) -> str:
+        return f"<quoin.LstsqResult: x={self.x!r}, residual_norms={self.residual_norms!r}, condition={self.condition!r}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        tuple(self)
+        return {name: value for name, value in self.__dict__.items() if name != "_numpys"}
 
 
 class SVDResult(NamedTuple):
@@ -75,12 +132,42 @@ class Plan(NamedTuple):
         return self.description
 
 
-def solution(result: Any, ndim: int, place: Place) -> LstsqResult:
-    """For right-hand sides of `ndim` dimensions."""
-    X, norms, condition, report = result
-    if ndim == 1:
-        X, norms = X[:, 0], norms.reshape(())
-    return LstsqResult(place.give_back(X), place.give_back(norms), condition, Report(**report))
+def _squares(norms: Any, m: float, n: int) -> Any:
+    """NumPy's residuals for norms of shape (..., P): none unless m > n."""
+    with np.errstate(over="ignore"):
+        return (norms * norms)[..., : None if m > n else 0]
+
+
+def _values(place: Place, R: Any, exponent: int = 0) -> Any:
+    """The singular values of 2^exponent R, or those of each matrix of a stack."""
+    if R.ndim > 2:
+        if not all(R.shape):
+            return R.sum(-1)  # no entries, of the shape of the values
+        values = [_values(place, one) for one in R.reshape(-1, *R.shape[-2:])]
+        return place.library.xp.stack(values).reshape(R.shape[:-1])
+    triangle = R if isinstance(place, OnHost) else place.take(R).dense()
+    try:
+        values = place.core.svd(place.operand(triangle), False, "auto", place.where(0), False)[1]
+    except NumericalBreakdown:
+        return R[:, 0] * np.nan  # of a matrix that holds NaN or Inf, or that was refused
+    half = exponent // 2  # 2^exponent alone may overflow
+    with np.errstate(over="ignore"):
+        return values * 2.0**half * 2.0 ** (exponent - half)
+
+
+def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:
+    """The result for a matrix of m rows and right-hand sides of `ndim` dimensions."""
+    X, norms, condition, R, exponent, *report = result
+    n, give = X.shape[0], place.give_back
+    return LstsqResult(
+        give(X[:, 0] if ndim == 1 else X),
+        give(norms.reshape(()) if ndim == 1 else norms),
+        condition,
+        Report(**report[0]) if report else None,
+        residuals=lambda: give(_squares(norms, m, n)),
+        rank=lambda: min(m, n) if condition == condition else 0,
+        s=lambda: give(_values(place, R, exponent)),
+    )
 
 
 def without_columns(X: Any) -> Any:
@@ -88,10 +175,29 @@ def without_columns(X: Any) -> Any:
     return [x[:, 0] for x in X] if isinstance(X, list) else X[..., 0]
 
 
-def solutions(result: Any, vector: bool, to_callers: Any) -> LstsqResult:
-    X, norms, conditions = map(to_callers, result)
-    conditions = [one[0] for one in conditions] if isinstance(conditions, list) else conditions[..., 0]
-    if vector:
-        X = without_columns(X)
-        norms = [one[0] for one in norms] if isinstance(norms, list) else norms[..., 0]
-    return LstsqResult(X, norms, conditions, None)
+def solutions(result: Any, shape: Any, vector: bool, place: Place) -> LstsqResult:
+    """The result for a stack of that shape, or for a list of matrices of those shapes."""
+    give, ndim = place.give_back, 1 if vector else 2
+    if isinstance(shape, list):
+        each = [solution((X, norms, kappa[0], R, 0), m, ndim, place) for X, norms, kappa, R, (m, _) in zip(*result, shape)]
+        return LstsqResult(
+            [one.x for one in each],
+            [one.residual_norms for one in each],
+            [give(one.condition) for one in each],
+            None,
+            residuals=lambda: [one.residuals for one in each],
+            rank=lambda: [one.rank for one in each],
+            s=lambda: [one.s for one in each],
+        )
+    X, norms, conditions, R = result
+    m, n = shape[-2:]
+    conditions = conditions[..., 0]
+    return LstsqResult(
+        give(without_columns(X) if vector else X),
+        give(norms[..., 0] if vector else norms),
+        give(conditions),
+        None,
+        residuals=lambda: give(_squares(norms, m, n)),
+        rank=lambda: give((conditions == conditions) * min(m, n)),
+        s=lambda: give(_values(place, R)),
+    )

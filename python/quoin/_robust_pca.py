@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import function, integer, positive, real, threads_number
-from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, to_float
+from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, split_mask, to_float
 from ._cuda import Arithmetic
 from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
 from ._functions import svd
@@ -90,15 +90,20 @@ def robust_pca(
     tol : float, optional
         Bound of the residual ‖M − L − S‖ / ‖M‖, and with constant μ of the dual residual μ‖S − S'‖ / ‖Y‖ too, for which
         1e-3 is good enough; by default 1e-7, and 1e-5 in float32.
+    max_iterations : int
+        The pursuit ends after so many iterations at the latest; then `end` is 'iteration-limit'.
     max_rank : int, optional
         Largest rank of L.
     observed : array_like of bool, shape (M, N), optional
-        False where M is not known (and may be NaN). There S is 0, and L is an estimate of M.
+        False where M is not known (and may be NaN). There S is 0, and L is an estimate of M. Masked entries of a masked array are
+        not observed.
     L, Y : array_like, shape (M, N), optional
         A warm start: L and Y of an earlier result. Give `mu` with it, or the pursuit starts from the first μ again.
     callback : callable, optional
         Called after each iteration with a `RobustPCAStep`, in the thread of the caller. The pursuit stops if it
         returns a value that is false and not None; its exceptions end the call.
+    threads : int, optional
+        As for `qr`.
 
     Returns
     -------
@@ -121,6 +126,7 @@ def robust_pca(
     >>> result.rank, result.end, bool(np.allclose(result.L, low, atol=1e-4))
     (2, 'converged', True)
     """
+    M, unmasked = split_mask(M)
     array, place = located(M)
 
     def beside(other: Any) -> Any:
@@ -130,12 +136,10 @@ def robust_pca(
         require_one_place("robust_pca", place, its_place)
         return other
 
-    known = beside(observed)
-    if isinstance(array, np.ma.MaskedArray):
-        mask = np.ma.getmask(array)
-        if mask is not np.ma.nomask:
-            known = ~mask if known is None else np.asarray(known, dtype=bool) & ~mask
-        array = array.data
+    # what is masked in `observed` is not known to be observed
+    known = beside(np.ma.filled(observed, False) if isinstance(observed, np.ma.MaskedArray) else observed)
+    if unmasked is not None:
+        known = unmasked if known is None else np.asarray(known, dtype=bool) & unmasked
     array = exactly_2d(to_float(array, "robust_pca"))
     first_L, first_Y = (
         None if start is None else to_float(start, "robust_pca").astype(array.dtype, copy=False)
@@ -292,7 +296,7 @@ class RobustPCA:
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> RobustPCA:
-        """Set parameters by name."""
+        """Set parameters by name, as keywords `params`."""
         for name in params:
             if name not in self._defaults():
                 names = ", ".join(self._defaults())
@@ -341,7 +345,7 @@ class RobustPCA:
         if samples == 0 or features == 0:
             empty = "sample" if samples == 0 else "feature"
             raise InvalidArgument(f"0 {empty}(s) (shape={array.shape}) while a minimum of 1 is required.")
-        _require_finite(array, place)
+        require_finite(array, place)
         if fitting:
             self.n_features_in_ = features
             if names is not None:
@@ -372,7 +376,13 @@ class RobustPCA:
         return tuple(place.bare(A.astype(dtype, copy=False)) for A in (array, components))  # type: ignore[return-value]
 
     def fit(self, X: Any, y: Any = None) -> RobustPCA:
-        """Split X (n_samples, n_features) = L + S. `y` is not used. Warns where the pursuit does not converge."""
+        """Split X (n_samples, n_features) = L + S. Entries that a masked array masks are not observed. `y` is not used.
+
+        Warns if the pursuit does not converge.
+        """
+        X, known = split_mask(X)
+        if known is not None:
+            X = np.where(known, X, 0)
         array, place = self._samples(X, fitting=True)
         result = robust_pca(
             place.bare(array),
@@ -384,6 +394,7 @@ class RobustPCA:
             tol=self.tol,
             max_iterations=integer("max_iter", self.max_iter, 1),
             max_rank=integer("n_components", self.n_components, 1, optional=True) or None,
+            observed=known,
             threads=self.threads,
         )
         if result.end != "converged":
@@ -421,7 +432,7 @@ class RobustPCA:
         return place.give_back(scores)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit(X)` and `transform(X)`."""
+        """`fit(X)` and `transform(X)`. `y` is not used."""
         return self.fit(X).transform(X)
 
     def inverse_transform(self, C: Any) -> Any:
@@ -436,12 +447,12 @@ class RobustPCA:
             return place.give_back(scores @ components)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """robustpca0, robustpca1, … for the scores, as scikit-learn names them."""
+        """robustpca0, robustpca1, … for the scores, as scikit-learn names them. `input_features` is not used."""
         self._require_fitted()
         return np.array([f"robustpca{i}" for i in range(self.n_components_)], dtype=object)
 
 
-def _require_finite(array: Any, place: Place) -> None:
+def require_finite(array: Any, place: Place) -> None:
     library, bare = place.library, place.bare(array)
     with library.precise():
         finite = library.xp.isfinite(bare)

@@ -111,8 +111,8 @@ class StreamingR(_Stream):
     Parts of the rows may be streamed separately and the objects merged. Objects can be copied and pickled, N² numbers;
     a copy continues with the same bits.
 
-    Work is done where the first block lies. With device='cuda' (or 'cuda:1') blocks lie in host memory, and so do results: a
-    block is copied to the GPU while the GPU works on the block before.
+    `threads` is as for `qr`. Work is done where the first block lies. With device='cuda' (or 'cuda:1') blocks lie in host
+    memory, and so do results: a block is copied to the GPU while the GPU works on the block before.
 
     Examples
     --------
@@ -188,18 +188,18 @@ class StreamingR(_Stream):
         return self
 
     def solve(self, rcond: float | None = None) -> LstsqResult:
-        """The minimiser of ‖A x − b‖₂ over all rows so far; as `quoin.lstsq`."""
+        """The minimiser of ‖A x − b‖₂ over all rows so far. rcond and the result are those of `quoin.lstsq`."""
         tolerance = rcond_number(rcond)
         with self._lock:
             result = self._fitted().solve(tolerance, self._place.where(self._threads))
-            return solution(result, self._b_ndim, self._place)
+            return solution(result, self.n_rows, self._b_ndim, self._place)
 
 
 class StreamingQR(_Stream):
     """R and the thin Q of a matrix larger than memory: blocks forward with `partial_fit`, then backward with `q_rows`.
 
     Objects can be copied and pickled in either pass, up to 2N² numbers for each block, and a copy continues with the same
-    bits. `device` is that of StreamingR.
+    bits. `threads` and `device` are those of StreamingR.
 
     Examples
     --------

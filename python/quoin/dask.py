@@ -138,7 +138,7 @@ def lstsq(
     Returns
     -------
     LstsqResult
-        x (N,) or (N, P), the norms of the residuals and an estimate of the condition number, each lazy, and no report.
+        As of `quoin.lstsq`, its arrays lazy, without a report. The singular values are not computed unless they are asked for.
 
     Examples
     --------
@@ -167,13 +167,18 @@ def lstsq(
     leaves = zip(_blocks(a), _blocks(b), _first_rows(a))
     streams = [tasks.add(_streamed, *leaf, dtype, threads) for leaf in leaves]
     root = _levels(streams, fan_in, lambda group: tasks.add(_merged, group, threads))[-1][0]
-    x, norms, condition = tasks.parts(tasks.add(StreamingR.solve, root, rcond), 3)
-    like = a._meta.astype(dtype)
+    x, residual_norms, condition = tasks.parts(tasks.add(_solved, root, rcond), 3)
+    S = tasks.add(_functions.svd, tasks.add(getattr, root, "R"), False)
+    like, n = a._meta.astype(dtype), a.shape[1]
+    norms, s = tasks.array(residual_norms, b.shape[1:], like), tasks.array(S, (n,), like)
     return LstsqResult(
-        tasks.array(x, (a.shape[1], *b.shape[1:]), like),
-        tasks.array(norms, b.shape[1:], like),
+        tasks.array(x, (n, *b.shape[1:]), like),
+        norms,
         tasks.array(condition, (), np.empty((), np.float64)),
         None,
+        residuals=lambda: (norms.reshape(-1) ** 2)[: 0 if a.shape[0] == n else None],
+        rank=lambda: n,
+        s=lambda: s,
     )
 
 
@@ -333,6 +338,11 @@ def _combined(triangles: list[Any], threads: int | None, with_q: bool) -> tuple[
 
 def _streamed(A: Any, b: Any, first: int, dtype: Any, threads: int | None) -> StreamingR:
     return _of_chunk(first, lambda: StreamingR(threads).partial_fit(A.astype(dtype, copy=False), b.astype(dtype, copy=False)))
+
+
+def _solved(stream: StreamingR, rcond: float | None) -> tuple[Any, Any, Any]:
+    solution = stream.solve(rcond)
+    return solution.x, solution.residual_norms, solution.condition
 
 
 def _merged(streams: list[StreamingR], threads: int | None) -> StreamingR:

@@ -33,7 +33,7 @@ from ._arguments import flag, float_type, function, integer, one_of, rcond_numbe
 from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, located_beside, require_one_place, to_float
 from ._arrays import columns as _columns
 from ._errors import CommunicationFailure, InvalidArgument
-from ._results import LstsqResult, Plan, QRResult, Report, SVDResult
+from ._results import LstsqResult, Plan, QRResult, Report, SVDResult, solution
 from ._streaming import StreamingR
 
 __all__ = ["Engine", "Factorization", "GramSchmidt", "factor", "lstsq", "merge", "qr", "svd"]
@@ -48,7 +48,7 @@ class Engine(Protocol):
     size: int
 
     def send(self, data: memoryview, to: int, note: int) -> None:
-        """Sends the bytes and the note to rank `to`; returns when the bytes may be changed. With a note other than 0 there are none."""
+        """Sends the bytes `data` and `note` to rank `to`; returns when `data` may be changed. With a note other than 0 it is empty."""
 
     def receive(self, data: memoryview, source: int) -> int:
         """Fills `data` with what rank `source` has sent, unless that is a note, and returns the note."""
@@ -572,14 +572,19 @@ class Factorization:
         return self._together(prepare, call)
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with this factorization (M >= N), b being this rank's rows; as `lstsq`. Every rank calls it."""
+        """Minimise ‖A x − b‖₂ with this factorization (M >= N). Every rank calls it.
+
+        b are this rank's rows; rcond and the result are those of `lstsq`. Where `factor` gave R to rank 0 alone, `s` of others is None.
+        """
 
         def prepare() -> tuple:
             array = self._operand(self._spread.local(b), "lstsq")
             return array.ndim, self._place.operand(_columns(array)), rcond_number(rcond)
 
         def call(ndim: int, *arguments: Any) -> LstsqResult:
-            return _solution(self._place, self._spread, ndim, self._f.lstsq(*arguments))
+            X, norms, condition, _, exponent = self._f.lstsq(*arguments)
+            R = self._f.r(self._where()) if self._has_r else None
+            return _solution(self._place, self._spread, self.shape[0], ndim, (X, norms, condition, R, exponent))
 
         return self._together(prepare, call)
 
@@ -631,13 +636,18 @@ def factor(
     return _together(spread.comm, prepare, call)
 
 
-def _solution(place: Place, spread: _Arrays | _DTensors, ndim: int, found: tuple) -> LstsqResult:
-    """For right-hand sides of `ndim` dimensions."""
-    X, norms, condition = found
-    if ndim == 1:
-        X, norms = X[:, 0], norms.reshape(())
-    X, norms = (spread.replicated(place.give_back(part)) for part in (X, norms))
-    return LstsqResult(X, norms, condition, None)
+def _solution(place: Place, spread: _Arrays | _DTensors, m: float, ndim: int, found: tuple) -> LstsqResult:
+    """The result for m rows on all ranks and right-hand sides of `ndim` dimensions; s is None on a rank that has no R."""
+    mine, R, everywhere = solution(found, m, ndim, place), found[3], spread.replicated
+    return LstsqResult(
+        everywhere(mine.x),
+        everywhere(mine.residual_norms),
+        mine.condition,
+        None,
+        residuals=lambda: everywhere(mine.residuals),
+        rank=lambda: mine.rank,
+        s=lambda: None if R is None else everywhere(mine.s),
+    )
 
 
 def lstsq(
@@ -663,8 +673,8 @@ def lstsq(
     Returns
     -------
     LstsqResult
-        x, the norms of the residuals over all rows, and the condition of R: the same on every rank, without a report. Of DTensors
-        x and the norms are replicated ones.
+        As of `quoin.lstsq` for the rows of all ranks, the same on every rank, without a report. For DTensors its arrays are
+        replicated DTensors. `residuals` is of shape (P,), or (1,), for M = N too.
 
     Raises
     ------
@@ -691,7 +701,8 @@ def lstsq(
         return place, of_b.ndim, A, B, *choices
 
     def call(place: Place, ndim: int, *arguments: Any) -> LstsqResult:
-        return _solution(place, spread, ndim, place.core.distributed_lstsq(*arguments))
+        # the number of all rows is not known here, only that there are enough
+        return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments))
 
     spread = _spread(a, comm, "distributed.lstsq")
     return _together(spread.comm, prepare, call)

@@ -94,12 +94,12 @@ def qr(a: Array, mode: str = "reduced") -> Any:
 
 
 def orthonormalize(a: Array) -> Array:
-    """The thin Q alone, (..., M, K)."""
+    """The thin Q alone, (..., M, K), of `a` as for `qr`."""
     return qr(a).Q
 
 
 def geqrf(a: Array) -> GEQRF:
-    """V, tau and R in LAPACK's format; without derivatives."""
+    """V, tau and R of `a` in LAPACK's format; without derivatives."""
     (A,) = _arrays("geqrf", (a, 2))
     V, taus = _call("geqrf", _types(A, A.shape, (*A.shape[:-2], min(A.shape[-2:]), 1)), A)
     return GEQRF(V, taus[..., 0])
@@ -115,7 +115,10 @@ def householder_product(a: Array, taus: Array) -> Array:
 
 
 def apply_q(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool = False) -> Array:
-    """Q c, or c Q with left=False, Qᵀ for Q with transpose=True, Q = H_1 … H_k being M × M: jax.lax.linalg.ormqr."""
+    """Q c, or c Q with left=False, Qᵀ for Q with transpose=True, Q = H_1 … H_k being M × M: jax.lax.linalg.ormqr.
+
+    `a` and `taus` are the reflectors, as of `geqrf`.
+    """
     A, taus, C = _arrays("apply_q", (a, 2), (taus, 1), (c, 2))
     m, n, k = *A.shape[-2:], taus.shape[-1]
     if not m >= n >= k:

@@ -77,13 +77,13 @@ def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) ->
 
 
 def orthonormalize(A: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
-    """The thin Q alone, (..., M, K)."""
+    """The thin Q alone, (..., M, K), of A and `dtype` as for `qr`."""
     A, dtype = _matrix("orthonormalize", A, dtype)
     return torch.ops.quoin.orthonormalize(A).to(dtype)
 
 
 def geqrf(A: Tensor) -> GEQRF:
-    """V, tau and R in LAPACK's format, as torch.geqrf; without derivatives."""
+    """V, tau and R of A in LAPACK's format, as torch.geqrf; without derivatives."""
     A, _ = _matrix("geqrf", A, None)
     return GEQRF(*torch.ops.quoin.geqrf(A))
 
@@ -98,7 +98,10 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
 
 
 def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Q other, or other Q with left=False, Qᵀ for Q with transpose=True, Q = H_1 … H_k being M × M: torch.ormqr."""
+    """Q other, or other Q with left=False, Qᵀ for Q with transpose=True, Q = H_1 … H_k being M × M: torch.ormqr.
+
+    `input` and `tau` are the reflectors, as of `geqrf`.
+    """
     A, tau = _reflectors("apply_q", input, tau)
     C, _ = _matrix("apply_q", other, None)
     A, tau, C = _of_one_type("apply_q", A, tau, C)
@@ -113,8 +116,8 @@ def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transp
 def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None) -> LSTSQ:
     """The minimiser of ‖A X − B‖, or for M < N the solution of least norm, of an A with full rank: torch.linalg.lstsq.
 
-    B is (..., M) or (..., M, P). `driver` may be 'gels', which this is. `residuals` are the squares of the norms of the columns of
-    A X − B where M > N. A without full rank is not detected, as by 'gels'; `quoin.lstsq` refuses it.
+    B is (..., M) or (..., M, P). `driver` may be 'gels', which this is and which takes no `rcond`. `residuals` are the
+    squares of the norms of the columns of A X − B where M > N. A without full rank is not detected, as by 'gels'; `quoin.lstsq` refuses it.
     """
     if driver not in (None, "gels") or rcond is not None:
         raise RuntimeError("quoin.torch.lstsq: the driver is 'gels', which takes no rcond")

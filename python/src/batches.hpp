@@ -192,41 +192,43 @@ public:
                 f_->apply_q(ctx, transpose ? Op::Transpose : Op::None, Operands<T, D>(ctx, C).view, to);
             });
     }
-    /// X, residual norms, condition numbers.
+    /// X, residual norms, condition numbers, R.
     template <class Given>
     nb::tuple lstsq(const Given& given, double rcond, const Where<D>& where) const {
         const auto& B = operand(given);
         auto s = result_of(home_, where, 0, [&](Context<D>& ctx) {
             return least_squares<T, D>(ctx, *f_, Operands<T, D>(ctx, B).view, rcond);
         });
-        return solution(std::move(s), stacked_, leading_, n_, stacked_ ? columns(B, 0) : 0, home_, where);
+        return solution(std::move(s), stacked_, leading_, m_, n_, stacked_ ? columns(B, 0) : 0, home_, where);
     }
     Report report(Index b) const { return f_->report(b); }
     Index count() const { return f_->count(); }
 
-    /// The arrays, or lists of them, of a batch's solutions: of n×p matrices, if it was a stack.
+    /// The arrays, or lists of them, of a batch's solutions: n×p matrices for a stack of m×n ones.
     static nb::tuple solution(quoin::BatchedLeastSquares<T, D>&& s, bool stacked,
-                              const std::vector<std::size_t>& leading, Index n, Index p, const Home<D>& home,
+                              const std::vector<std::size_t>& leading, Index m, Index n, Index p, const Home<D>& home,
                               const Where<D>& where) {
         if (stacked) {
-            const Index count = s.X.count();
+            const Index count = s.X.count(), k = std::min(m, n);
             BatchResult<T, D> X(where, leading, count, n, p, n), norms(where, leading, count, p, 1, p, As::Vector),
-                conditions(where, leading, count, 1, 1, 1, As::Vector);
+                conditions(where, leading, count, 1, 1, 1, As::Vector), R(where, leading, count, k, k, k);
             run_released(home, where, 0, [&](Context<D>& ctx) {
                 X.put(ctx, std::move(s.X));
                 norms.put(ctx, std::move(s.residual_norms));
                 conditions.put(ctx, std::move(s.conditions));
+                R.put(ctx, std::move(s.R));
             });
-            return nb::make_tuple(X.take(), norms.take(), conditions.take());
+            return nb::make_tuple(X.take(), norms.take(), conditions.take(), R.take());
         }
-        ListResult<T, D> X, norms, conditions;
+        ListResult<T, D> X, norms, conditions, R;
         run_released(home, where, 0, [&](Context<D>& ctx) {
             X.put(ctx, std::move(s.X));
             norms.put(ctx, std::move(s.residual_norms));
             conditions.put(ctx, std::move(s.conditions));
+            R.put(ctx, std::move(s.R));
         });
         return nb::make_tuple(X.take(home, where), norms.take(home, where, As::Vector),
-                              conditions.take(home, where, As::Vector));
+                              conditions.take(home, where, As::Vector), R.take(home, where));
     }
     static Batch<T, D> operand(const Array<T, D>& array) { return Batch<T, D>(array); }
     static const List<T, D>& operand(const List<T, D>& list) { return list; }
@@ -303,9 +305,9 @@ nb::tuple solve_batch(const Given& a, const Given& b, double rcond, const nb::ob
         return least_squares<T, D>(ctx, Operands<T, D>(ctx, A).view, Operands<T, D>(ctx, B).view, rcond, options);
     });
     if constexpr (std::is_same_v<Given, Array<T, D>>) {
-        return F::solution(std::move(s), true, A.shape(), A.cols(), B.cols(), home, where);
+        return F::solution(std::move(s), true, A.shape(), A.rows(), A.cols(), B.cols(), home, where);
     } else {
-        return F::solution(std::move(s), false, {}, 0, 0, home, where);
+        return F::solution(std::move(s), false, {}, 0, 0, 0, home, where);
     }
 }
 

@@ -28,11 +28,11 @@ nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Whe
                           to_array(home, where, std::move(R)));
 }
 
-/// (X, the norms of the residuals, the condition).
+/// (X, the norms of the residuals, the condition, R of 2^-e A, e).
 template <class T, class D>
 nb::tuple solution_of(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& found) {
     return nb::make_tuple(to_array(home, where, std::move(found.X)), to_vector(home, where, found.residual_norms),
-                          found.condition);
+                          found.condition, to_array(home, where, std::move(found.R)), found.exponent);
 }
 
 template <class T, class D>

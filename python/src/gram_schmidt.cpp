@@ -13,12 +13,13 @@ Options gram_schmidt_options(const nb::object& method, const nb::object& reortho
                              const nb::object& panel) {
     using R = Reorthogonalization;
     using P = GramSchmidtPanel;
+    constexpr Method methods[] = {Method::Auto, Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt};
     constexpr R schemes[] = {R::Off, R::Selective, R::Always};
     constexpr P panels[] = {P::Auto, P::MGS, P::CholeskyQR2};
     const R again = parse_name<R>("reorthogonalize", schemes, reorthogonalize);
     const P by = parse_name<P>("panel", panels, panel);
     Options options;
-    options.method = parse_method(method);
+    options.method = parse_name<Method>("method", methods, method);
     MethodOptions& chosen = options.method;
     if (chosen == Method::Auto) {
         chosen = ClassicalGramSchmidt{.reorthogonalization = again == R::Off ? R::Always : again};

@@ -82,6 +82,41 @@ void bind_online_robust_pca(nb::module_& module) {
                         })};
               },
               "rows"_a, "max_rank"_a, "forget"_a, "threshold"_a, "start"_a, "where"_a)
+            .def("__init__",
+                 [](P* self, Index rows, Index max_rank, double forget, double threshold, Index start,
+                    const Where<D>& where, Index columns, const std::vector<double>& singular_values,
+                    const Array<T>& basis, const Array<T>& first, const Array<T>& last, const Array<float>& size,
+                    const Array<float>& change, const Array<float>& noise, const Array<std::int32_t>& age,
+                    const Array<std::int32_t>& votes) {
+                     const Home<D> home(where);
+                     const auto copied = []<class X>(const Array<X>& a) {
+                         const StridedMatrix<X> from = matrix_of<X, Host>(a);
+                         Matrix<X> to(from.rows, from.cols);
+                         for (Index j = 0; j < from.cols; ++j) {
+                             for (Index i = 0; i < from.rows; ++i) to(i, j) = from.at(i, j);
+                         }
+                         return to;
+                     };
+                     const typename OnlineRobustPca<T, D>::State state{
+                         columns,      singular_values, copied(basis), copied(first), copied(last),
+                         copied(size), copied(change),  copied(noise), copied(age),   copied(votes)};
+                     new (self)
+                         P{home, result_of(home, where, 0, [&](Context<D>& ctx) {
+                               return OnlineRobustPca<T, D>(
+                                   ctx, rows,
+                                   {.max_rank = max_rank, .forget = forget, .threshold = threshold, .start = start},
+                                   state);
+                           })};
+                 })
+            // what the second __init__ takes after `where`, in host memory
+            .def("state",
+                 [](const P& p, const Where<D>& where) {
+                     auto s = result_of(p.home, where, 0, [&](Context<D>& ctx) { return p.object.state(ctx); });
+                     const auto array = []<class X>(Matrix<X>& M) { return to_numpy(std::move(M)); };
+                     return nb::make_tuple(s.columns, s.singular_values, array(s.basis), array(s.first), array(s.last),
+                                           array(s.size), array(s.change), array(s.noise), array(s.age),
+                                           array(s.votes));
+                 })
             .def_prop_ro("columns", [](const P& p) { return p.object.columns(); })
             .def_prop_ro("singular_values", [](const P& p) { return p.object.singular_values(); })
             .def("basis",

@@ -9,11 +9,12 @@ namespace quoin::python {
 nb::dict to_dict(const Report& report);
 nb::dict to_dict(const Plan& plan);
 
-/// X, residual norms, the condition and the report.
+/// X, residual norms, the condition, R of 2^-e A, e and the report.
 template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
     return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
-                          solution.condition, to_dict(solution.report));
+                          solution.condition, to_array(home, where, std::move(solution.R)), solution.exponent,
+                          to_dict(solution.report));
 }
 
 /// U, or None; the singular values; Vᵀ, or None.

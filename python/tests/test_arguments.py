@@ -48,10 +48,10 @@ CALLS = {
     gram_schmidt: {}, solve: {}, quoin.StreamingR: {}, quoin.StreamingQR: {},
 }
 OPTIONS = {
-    quoin.qr: "mode:name method:name threads:integer check_finite:flag",
+    quoin.qr: "mode:name method:name threads:integer check_finite:flag pivoting:flag",
     quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name",
     quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag",
-    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag",
+    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag",
     quoin.plan: "m:integer n:integer method:name q:name threads:integer device:name",
     F.apply: "trans:flag side:name",
     F.lstsq: "rcond:number",
@@ -92,7 +92,7 @@ def test_options_of_another_type(function, option, kind):
 
 
 @pytest.mark.parametrize("function, option, values", [
-    (quoin.qr, "threads", (0, -1, 10**12, 10**400, 10**5000)), (quoin.lstsq, "rcond", (-5, np.nan, -np.inf)),
+    (quoin.qr, "threads", (0, -1, 10**12, 10**400, 10**5000)), (quoin.lstsq, "rcond", (-5, 2, np.nan, -np.inf)),
     (F.lstsq, "rcond", (-5, np.nan)), (solve, "rcond", (-5, np.nan)), (quoin.plan, "m", (-1, 2**63, 10**5000)), (quoin.plan, "n", (-1, 2**64)),
     (robust_pca, "lam", (0, -1, np.nan, np.inf, 10**400)), (robust_pca, "mu", (0, np.nan)), (robust_pca, "tol", (0, -1, np.nan)),
     (robust_pca, "rho", (1, 0.5, np.nan, np.inf)), (robust_pca, "max_iterations", (0, 2**63)),
@@ -216,3 +216,37 @@ def test_public_names_are_quoins_own():
         assert getattr(quoin, name).__module__ == "quoin"
     assert repr(quoin.InvalidArgument) == "<class 'quoin.InvalidArgument'>"
     assert "quoin.StreamingR object" in repr(quoin.StreamingR())
+
+
+@pytest.mark.parametrize("call", [
+    quoin.qr, quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, A), lambda b: quoin.lstsq(A, b), lambda a: quoin.qr([a, a]),
+    lambda a: quoin.qr([a, A[:5]]), F.apply, lambda a: quoin.StreamingR().partial_fit(a), lambda a: quoin.GramSchmidt(12).append(a),
+    quoin.RobustPCA().fit(A).transform, lambda a: quoin.robust_pca(A, L=a),
+])
+def test_masked_entries_are_not_taken_for_numbers(call):
+    masked = np.ma.masked_array(A, np.zeros(A.shape, bool))
+    call(masked)
+    masked[1, 2] = np.ma.masked
+    with pytest.raises(quoin.InvalidArgument, match=f"1 masked of {A.size} entries"):
+        call(masked)
+
+
+def test_what_numpy_and_scipy_have_and_quoin_has_not():
+    for mine, thin in zip(quoin.svd(A, full_matrices=False), quoin.svd(A)):
+        assert np.array_equal(mine, thin)
+    values = quoin.svd(A, compute_uv=False, full_matrices=True)  # as NumPy's, which does not look at full_matrices then
+    assert np.array_equal(values, quoin.svd(A, compute_uv=False))
+    with pytest.raises(quoin.InvalidArgument, match="thin"):
+        quoin.svd(A, full_matrices=True)
+    assert np.array_equal(quoin.qr(A, pivoting=False).R, quoin.qr(A).R)
+    for mode in ("reduced", "r"):
+        with pytest.raises(quoin.InvalidArgument, match="no column pivoting: scipy.linalg.qr"):
+            quoin.qr(A, mode, pivoting=True)
+
+
+@pytest.mark.parametrize("call", [quoin.qr, quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, [1.0]), quoin.robust_pca])
+def test_lists_that_are_no_matrix(call):
+    with pytest.raises(quoin.InvalidArgument, match="rows of one length"):
+        call([[1, 2], [3]])
+    with pytest.raises(np.linalg.LinAlgError, match=r"two-dimensional, and its shape is \(0,\)"):
+        call([])

@@ -50,9 +50,14 @@ def test_least_squares_of_a_stack(rng, shape, dtype):
     m, n = shape
     A = rng.standard_normal((2, 3) + shape).astype(dtype)
     b = rng.standard_normal((2, 3, m, 2)).astype(dtype)
-    x, norms, condition, report = quoin.lstsq(A, b)
-    assert x.shape == (2, 3, n, 2) and norms.shape == (2, 3, 2) and condition.shape == (2, 3) and report is None
+    solution = quoin.lstsq(A, b)
+    x, norms, condition = solution.x, solution.residual_norms, solution.condition
+    assert x.shape == (2, 3, n, 2) and norms.shape == (2, 3, 2) and condition.shape == (2, 3) and solution.report is None
     assert x.dtype == dtype
+    _, squares, ranks, s = solution
+    assert squares.shape == (2, 3, 2 if m > n else 0) and np.array_equal(ranks, np.full((2, 3), min(m, n)))
+    exact = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    assert s.dtype == dtype and np.all(np.abs(s - exact) <= bound(A) * exact[..., :1])
     for index in np.ndindex(2, 3):
         alone = quoin.lstsq(A[index], b[index])
         scale = np.linalg.norm(alone.x) + np.linalg.norm(b[index])
@@ -139,6 +144,9 @@ def test_factorizations_and_least_squares_of_a_list(rng, matrices):
         assert there.shape == given.shape and np.allclose(back, given, atol=1e-12)
     b = [rng.standard_normal(A.shape[0]) for A in matrices]
     solution = quoin.lstsq(matrices, b)
+    for A, y, found in zip(matrices, b, zip(*solution)):
+        for mine, theirs in zip(found, np.linalg.lstsq(A, y, rcond=None)):
+            assert np.shape(mine) == np.shape(theirs) and np.allclose(mine, theirs, rtol=1e-9)
     for A, y, x, norm in zip(matrices, b, solution.x, solution.residual_norms):
         assert x.shape == A.shape[1:] and np.allclose(A.T @ (A @ x - y), 0, atol=1e-10)
         assert np.isclose(norm, np.linalg.norm(y - A @ x), atol=1e-10)

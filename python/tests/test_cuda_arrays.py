@@ -332,8 +332,13 @@ def test_factorizations_and_least_squares_of_stacks(rng, library, shape, dtype):
     there = f.apply(library.put(b), trans=True)
     assert isinstance(there, library.kind) and tuple(there.shape) == (2, 3, m, 2)
     assert_near(library.get(f.apply(there)), np.broadcast_to(b, (2, 3, m, 2)), m)
-    x, norms, condition, _ = quoin.lstsq(library.put(A), library.put(b))
+    solution = quoin.lstsq(library.put(A), library.put(b))
+    x, norms, condition = solution.x, solution.residual_norms, solution.condition
     assert isinstance(x, library.kind) and tuple(condition.shape) == (2, 3)
+    _, squares, ranks, s = solution
+    assert tuple(squares.shape) == (2, 3, 2 if m > n else 0) and (library.get(ranks) == min(m, n)).all()
+    exact = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    assert isinstance(s, library.kind) and np.all(np.abs(library.get(s) - exact) <= 100 * np.finfo(dtype).eps * exact[..., :1])
     for index in np.ndindex(2, 3):
         reference = quoin.lstsq(A[index], b)
         assert_near(library.get(x)[index], reference.x, n, 10 * reference.condition**2 * np.linalg.norm(b))
@@ -374,7 +379,8 @@ def test_strided_arrays(rng, library):
             assert_orthonormal(library.get(Q))
             assert_product(library.get(Q), library.get(R), host)
     for b in (a[0, :, 3], a[0, ::2, 3]) + (() if isinstance(library, Torch) else (a[0, ::-1, 3],)):
-        x, _, condition, _ = quoin.lstsq(a[0, : len(b), :5], b)
+        solution = quoin.lstsq(a[0, : len(b), :5], b)
+        x, condition = solution.x, solution.condition
         assert isinstance(x, library.kind) and tuple(x.shape) == (5,)
         reference = np.linalg.lstsq(A[0, : len(b), :5], library.get(b))[0]
         assert_near(library.get(x), reference, 5 * condition**2)
@@ -416,8 +422,8 @@ def test_factorizations(rng, library, shape, dtype):
     assert_near(library.get(f.q[2:5, :k]), Q[2:5], k, 1.0)
     assert tuple(f.q[3].shape) == (m,) and tuple(f.q[3, 1:3].shape) == (2,) and f.q[1, 1].shape == ()
     if m >= n:
-        x, _, condition, _ = f.lstsq(library.put(A @ np.ones((n, 2), dtype)))
-        assert_near(library.get(x), np.ones((n, 2), dtype), n * condition)
+        solution = f.lstsq(library.put(A @ np.ones((n, 2), dtype)))
+        assert_near(library.get(solution.x), np.ones((n, 2), dtype), n * solution.condition)
 
 
 def test_reflectors(rng, library):
@@ -438,7 +444,12 @@ def test_lstsq_and_svd(rng, library, shape, dtype):
     A = rng.standard_normal(shape).astype(dtype) + 5 * np.eye(*shape, dtype=dtype)
     k = min(shape)
     b = A @ np.ones((shape[1], 2), dtype)
-    x, norms, condition, report = quoin.lstsq(library.put(A), library.put(b))
+    solution = quoin.lstsq(library.put(A), library.put(b))
+    x, norms, condition, report = solution.x, solution.residual_norms, solution.condition, solution.report
+    _, squares, rank, s = solution
+    assert tuple(squares.shape) == (2 if shape[0] > shape[1] else 0,) and rank == k
+    exact = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    assert isinstance(s, library.kind) and np.abs(library.get(s) - exact).max() <= 100 * k * np.finfo(dtype).eps * exact[0]
     reference = np.linalg.lstsq(A.astype(np.float64), b.astype(np.float64), rcond=None)[0].astype(dtype)
     assert isinstance(x, library.kind) and isinstance(norms, library.kind) and tuple(norms.shape) == (2,)
     assert_near(library.get(x), reference, k * condition)

@@ -87,7 +87,7 @@ def test_chunks_of_columns_and_of_unknown_sizes(rng):
     assert_orthonormal(q)
     assert_product(q, r, A[A[:, 0] > 0])
     x = quoin_dask.lstsq(some, some @ np.arange(6)).x
-    assert np.allclose(x.compute(), np.arange(6))
+    assert np.allclose(x.compute(), np.arange(6)) and quoin_dask.lstsq(some, some @ np.arange(6)).residuals.compute().shape == (1,)
     with pytest.raises(quoin.InvalidArgument, match="4 chunks of rows, b 1"):
         quoin_dask.lstsq(some, np.ones(200))
     with pytest.raises(quoin.InvalidArgument, match="columns is unknown"):
@@ -148,6 +148,9 @@ def test_lstsq(rng, shape):
         assert f.x.shape == expected.x.shape and f.residual_norms.shape == shape and f.report is None
         x, norms, condition = da.compute(f.x, f.residual_norms, f.condition)
         assert np.allclose(x, expected.x, rtol=1e-12) and np.allclose(norms, expected.residual_norms, rtol=1e-12)
+        for mine, theirs in zip(da.compute(*f), np.linalg.lstsq(A, b, rcond=None)):
+            assert np.shape(mine) == np.shape(theirs) and np.allclose(mine, theirs, rtol=1e-12)
+        assert [np.shape(one) for one in f] == [np.shape(one) for one in expected]
         true = np.linalg.cond(quoin.qr(A, mode="r"), 1)  # of which Hager's estimate is a lower bound, a third of it at worst here
         assert true / 3 <= condition <= true * (1 + 1e-10)
     A[:, 5] = A[:, 4] + 1e-9 * A[:, 5]

@@ -207,6 +207,10 @@ def test_a_factorization_obeys_the_law(rng, dtype, size, method, q):
         assert vector.shape == (len(mine),) and np.abs(vector - of_R[:, 0]).max(initial=0) <= laws.bound(A) * np.linalg.norm(A)
         assert f.apply_thin(b[:, 0], trans=True).shape == (7,)
         again = quoin.distributed.lstsq(mine, b, ranks, method=method)
+        for solution in (again, f.lstsq(b)):
+            _, squares, rank, s = solution
+            assert rank == f.shape[1] and np.array_equal(squares, solution.residual_norms**2)
+            assert np.allclose(s, np.linalg.svd(f.R, compute_uv=False), rtol=1e-3 if s.dtype == np.float32 else 1e-11)
         return f, f.q(), of_R, f.apply_thin(mine, trans=True), f.apply_thin(W), f.lstsq(b), again
 
     results = on_ranks(size, use)

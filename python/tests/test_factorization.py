@@ -1,3 +1,4 @@
+import copy
 import pickle
 
 import numpy as np
@@ -148,6 +149,61 @@ def test_least_squares(rng, shape, columns):
         assert np.allclose(norms, np.linalg.norm(b - A @ x, axis=0), rtol=1e-12)
     if shape[0] >= shape[1]:
         assert np.array_equal(quoin.factor(A).lstsq(b).x, x)
+
+
+@pytest.mark.parametrize("columns", [(), (2,)], ids=str)
+@pytest.mark.parametrize("shape", [(30, 4), (4, 4), (4, 30), (5, 0), (1, 1)], ids=str)
+def test_least_squares_unpacks_to_numpys_four_values(rng, shape, columns):
+    A, b = rng.standard_normal(shape), rng.standard_normal((shape[0], *columns))
+    solution = quoin.lstsq(A, b)
+    assert "s" not in vars(solution)  # computed when it is looked at
+    for again in (solution, pickle.loads(pickle.dumps(solution)), copy.deepcopy(solution)):
+        assert len(again) == 4 and len(again[1:]) == 3 and again[-1] is again.s and type(again.rank) is int
+        for mine, theirs in zip(again, np.linalg.lstsq(A, b, rcond=None)):
+            assert np.shape(mine) == np.shape(theirs) and np.allclose(mine, theirs, rtol=1e-9, atol=1e-13)
+        assert again.residual_norms.shape == columns and again.report == solution.report
+    A.fill(0)  # s is that of the matrix which was solved
+    assert np.array_equal(solution.s, again.s)
+    if shape[0] >= shape[1]:
+        A = rng.standard_normal(shape)
+        for mine, theirs in zip(quoin.factor(A).lstsq(b), np.linalg.lstsq(A, b, rcond=None)):
+            assert np.shape(mine) == np.shape(theirs) and np.allclose(mine, theirs, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e300])
+def test_singular_values_of_a_system_at_the_ends_of_the_range(rng, size):
+    A = rng.standard_normal((30, 4))
+    x, _, rank, s = quoin.lstsq(A * size, np.ones(30))
+    assert rank == 4 and np.allclose(s / size, np.linalg.svd(A, compute_uv=False), rtol=1e-9 if size > 1 else 1e-4)
+
+
+def test_least_squares_of_nan_has_no_rank(rng):
+    A = rng.standard_normal((3, 8, 4))
+    A[1, 2, 3] = np.nan
+    _, squares, rank, s = quoin.lstsq(A, np.ones(8), check_finite=False)
+    assert rank.tolist() == [4, 0, 4] and np.isnan(squares[1]).all() and np.isnan(s[1]).all()
+    assert np.allclose(s[::2], np.linalg.svd(A[::2], compute_uv=False), rtol=1e-12)
+    assert quoin.lstsq(A[1], np.ones(8), check_finite=False).rank == 0
+
+
+@pytest.mark.parametrize("dependent", [(0, 3), (0, 16, 17, 18, 19), tuple(range(12))], ids=str)
+@pytest.mark.parametrize("wide", [False, True])
+def test_least_squares_names_dependent_columns(rng, dependent, wide):
+    A = rng.standard_normal((50, 20))
+    last, others = dependent[-1], list(dependent[:-1])
+    A[:, last] = A[:, others] @ rng.choice([-1.0, 1.0], len(others))
+    named = f"{', '.join(map(str, others))} and {last}" if len(dependent) < 9 else "0, 1, 2, 3, 4, 5, 6, 7 and 4 others"
+    what = "rows" if wide else "columns"
+    with pytest.raises(quoin.RankDeficient, match=f"^{what} {named} of the .* are linearly dependent .* drop one of them"):
+        quoin.lstsq(A.T if wide else A, np.ones(20 if wide else 50))
+    A[:, 1:5] = 0  # and many at once
+    with pytest.raises(quoin.RankDeficient):
+        quoin.lstsq(A.T if wide else A, np.ones(20 if wide else 50))
+    A[:, 1:] = A[:, :1]
+    with pytest.raises(quoin.RankDeficient, match="linearly dependent"):
+        quoin.lstsq(A.T if wide else A, np.ones(20 if wide else 50))
+    with pytest.raises(quoin.InvalidArgument, match="rcond must be from 0 to 1"):
+        quoin.lstsq(A, np.ones(50), rcond=2)
 
 
 def test_least_squares_refuses_what_has_no_full_rank():

@@ -48,6 +48,8 @@ def test_coefficients_of_vectors_that_are_not_appended():
 
 
 def test_refusals():
+    with pytest.raises(quoin.InvalidArgument, match="^method must be 'auto', 'mgs' or 'cgs', and is 'householder'$"):
+        quoin.GramSchmidt(5, method="householder")
     for arguments in ({"m": -1}, {"m": 3, "method": "tsqr"}, {"m": 3, "method": "mgs", "reorthogonalize": "twice"}, {"m": 3, "dtype": int}):
         with pytest.raises(quoin.InvalidArgument):
             quoin.GramSchmidt(**arguments)

@@ -98,6 +98,11 @@ def test_what_is_not_observed_is_imputed(rng, masked, order):
                               observed=observed | (np.arange(50) < 25), rho=1.2)
     assert np.array_equal(partly.L, result.L)
     assert np.array_equal(quoin.robust_pca(np.ma.masked_array(L)).L, quoin.robust_pca(L).L)
+    # what is masked in `observed` is not observed, whatever is there
+    known = np.ma.masked_array(observed | (np.arange(50) < 25), ~observed & (np.arange(50) < 25))
+    assert np.array_equal(quoin.robust_pca(M, observed=known, rho=1.2).L, quoin.robust_pca(M, observed=observed, rho=1.2).L)
+    estimator = quoin.RobustPCA(rho=1.2).fit(np.ma.masked_array(M, ~observed))
+    assert np.array_equal(estimator.low_rank_, quoin.robust_pca(np.where(observed, M, 0), observed=observed, rho=1.2).L)
 
 
 def test_a_callback_sees_each_iteration_and_may_stop(rng):

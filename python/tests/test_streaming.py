@@ -89,8 +89,8 @@ def test_what_cannot_be_merged(rng):
     stream = quoin.StreamingR().partial_fit(A)
     kept = stream.R
     for other, error, message in (
-        (quoin.StreamingR().partial_fit(A[:, :3]), quoin.InvalidArgument, "4 and 3 columns"),
-        (quoin.StreamingR().partial_fit(A, A[:, 0]), quoin.InvalidArgument, "0 and 1 right-hand sides"),
+        (quoin.StreamingR().partial_fit(A[:, :3]), quoin.InvalidArgument, "one stream has 4 columns and 0 right-hand sides, the other 3 and 0"),
+        (quoin.StreamingR().partial_fit(A, A[:, 0]), quoin.InvalidArgument, "4 columns and 0 right-hand sides, the other 4 and 1"),
         (quoin.StreamingR().partial_fit(A.astype(np.float32)), quoin.InvalidArgument, "one stream is float64, the other float32"),
         (quoin.StreamingQR().partial_fit(A), TypeError, "takes a StreamingR, and was given"),
         (A, TypeError, "takes a StreamingR, and was given"),
@@ -237,7 +237,7 @@ def test_rcond_of_a_stream(rng):
     A = rng.standard_normal((30, 3)) @ np.array([[1, 1, 0], [0, 1e-4, 0], [0, 0, 1.0]])
     stream = quoin.StreamingR().partial_fit(A, A[:, 0])
     assert stream.solve(rcond=1e-6).x.shape == (3,)
-    with pytest.raises(quoin.RankDeficient, match=r"must be above 1\.0e-02") as caught:
+    with pytest.raises(quoin.RankDeficient, match=r"<= rcond 1\.0e-02") as caught:
         stream.solve(rcond=1e-2)
     assert 1e-5 < caught.value.rcond < 1e-3
 
@@ -247,3 +247,24 @@ def test_the_stream_keeps_the_type_of_its_first_block(rng):
     stream = quoin.StreamingR().partial_fit(A[:10].astype(np.float32)).partial_fit(A[10:])
     assert stream.R.dtype == np.float32
     assert_same(stream, quoin.StreamingR().partial_fit(A[:10].astype(np.float32)).partial_fit(A[10:].astype(np.float32)))
+
+
+def test_blocks_that_do_not_fit_are_named(rng):
+    A, b = rng.standard_normal((6, 3)), np.ones(6)
+    stream, bare, blocks = quoin.StreamingR().partial_fit(A, b), quoin.StreamingR().partial_fit(A), quoin.StreamingQR().partial_fit(A)
+    for message, call in (
+        ("StreamingR: the stream's blocks have 3 columns, and this one has 2", lambda: stream.partial_fit(A[:, :2], b)),
+        ("StreamingR: the stream's blocks come with 1 right-hand sides, and this one with 0", lambda: stream.partial_fit(A)),
+        ("StreamingR: the stream's blocks come with 0 right-hand sides, and this one with 1", lambda: bare.partial_fit(A, b)),
+        ("StreamingR: the block has 6 rows, and its b has 4", lambda: stream.partial_fit(A, b[:4])),
+        ("solve: this stream was given no right-hand sides", bare.solve),
+        ("merge: one stream has 3 columns and 1 right-hand sides, the other 3 and 0", lambda: stream.merge(bare)),
+        ("StreamingQR: the stream's blocks have 3 columns, and this one has 2", lambda: blocks.partial_fit(A[:, :2])),
+    ):
+        with pytest.raises(quoin.InvalidArgument) as caught:
+            call()
+        assert str(caught.value) == message
+    assert stream.n_rows == bare.n_rows == blocks.n_rows == 6
+    x, residuals, rank, s = stream.partial_fit(A, 2 * b).solve()
+    theirs = np.linalg.lstsq(np.vstack([A, A]), np.r_[b, 2 * b], rcond=None)
+    assert np.allclose(x, theirs[0]) and np.allclose(residuals, theirs[1]) and rank == 3 and np.allclose(s, theirs[3])

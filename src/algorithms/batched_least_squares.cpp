@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "algorithms/batched_qr.hpp"
+#include "algorithms/range_scaling.hpp"
 #include "quoin/least_squares.hpp"
 
 namespace quoin {
@@ -15,17 +16,19 @@ public:
     Solver(Context<D>& ctx, Index count, BatchView<const T, D> B, double rcond, bool checked, bool uniform)
         : ctx_(ctx), B_(B), count_(count), rcond_(rcond), checked_(checked), uniform_(uniform && B.uniform()) {}
 
-    /// Memory for solutions of n_of(b) rows.
-    template <class RowsOf>
-    void allocate(const RowsOf& n_of) {
-        const auto memory = [&](const auto& rows_of, bool columns) {
+    /// Memory for solutions of n_of(b) rows, and triangular factors of r_of(b).
+    template <class RowsOf, class SizeOf>
+    void allocate(const RowsOf& n_of, const SizeOf& r_of) {
+        const auto memory = [&](const auto& rows_of, const auto& cols_of) {
             return batch_of<T, D>(ctx_, count_, uniform_, [&](Index b) {
-                return std::pair<Index, Index>{rows_of(b), columns ? B_.cols(b) : 1};
+                return std::pair<Index, Index>{rows_of(b), cols_of(b)};
             });
         };
-        solution_.X = memory(n_of, true);
-        solution_.residual_norms = memory([&](Index b) { return B_.cols(b); }, false);
+        const auto p_of = [&](Index b) { return B_.cols(b); };
+        solution_.X = memory(n_of, p_of);
+        solution_.residual_norms = memory(p_of, [](Index) { return Index(1); });
         solution_.conditions = Batch<T, D>(ctx_, 1, 1, count_);
+        solution_.R = memory(r_of, r_of);
     }
     /// Throws what refused the first matrix of the batch that was refused.
     BatchedLeastSquares<T, D> take() {
@@ -38,6 +41,7 @@ public:
     void solve_small(const SmallBatch<T, D>& small, Op op, Members members, const Alone& alone) {
         const bool some = small.solve(ctx_, op, members, B_, rcond_, checked_, solution_.X.view(),
                                       solution_.residual_norms.view(), solution_.conditions.view());
+        small.unpack(ctx_, Factor::R, members, solution_.R.view());
         if (!some) return;
         Matrix<T> conditions(1, count_);
         start_copy_to_host<T, D>(ctx_, {solution_.conditions.view().data(0), 1, count_}, conditions.view());
@@ -57,17 +61,21 @@ private:
     template <class Alone>
     void solve_alone(Context<D>& ctx, Index b, const Alone& alone) {
         const Matrix<T, D> B = gathered<T, D>(ctx, B_, b);
-        const auto X = solution_.X[b], norms = solution_.residual_norms[b], condition = solution_.conditions[b];
+        const auto X = solution_.X[b], norms = solution_.residual_norms[b], condition = solution_.conditions[b],
+                   R = solution_.R[b];
         LeastSquares<T, D> found;
         if (solved(ctx, b, B.view(), alone, found)) {
             copy<T>(ctx, found.X.view(), X);
+            scale_by_power<T, D>(ctx, found.exponent, found.R.view(), R);
         } else {
             constexpr T none = std::numeric_limits<T>::quiet_NaN();
             found.residual_norms.assign(B.cols(), none);
             found.condition = none;
-            Matrix<T> poison(X.rows, X.cols);
-            std::fill_n(poison.data(), X.rows * X.cols, none);
-            write(ctx, poison.view(), X);
+            for (const auto& unknown : {X, R}) {
+                Matrix<T> poison(unknown.rows, unknown.cols);
+                std::fill_n(poison.data(), unknown.rows * unknown.cols, none);
+                write(ctx, poison.view(), unknown);
+            }
         }
         const T kappa = static_cast<T>(found.condition);
         write(ctx, {found.residual_norms.data(), norms.rows, 1}, norms);
@@ -140,7 +148,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A
     require_shapes<T, D>(
         "B", B, A.count(), [&](Index b) { return A.rows(b); }, [&](Index b) { return B.cols(b); });
     Solver<T, D> solver(ctx, A.count(), B, rcond, options.check_finite, A.uniform());
-    solver.allocate([&](Index b) { return A.cols(b); });
+    solver.allocate([&](Index b) { return A.cols(b); }, [&](Index b) { return std::min(A.rows(b), A.cols(b)); });
     options.check_finite = true;
     const auto alone = [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
         return least_squares<T, D>(mine, gathered<T, D>(mine, A, b).view(), Bb, rcond, options);
@@ -185,7 +193,8 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& 
     require_shapes<T, D>(
         "B", B, all.count, [&](Index b) { return factorizations.rows(b); }, [&](Index b) { return B.cols(b); });
     Solver<T, D> solver(ctx, all.count, B, rcond, true, all.place.empty());
-    solver.allocate([&](Index b) { return factorizations.cols(b); });
+    const auto n_of = [&](Index b) { return factorizations.cols(b); };
+    solver.allocate(n_of, n_of);
     for (const auto& c : all.classes) {
         if (!c.small) {
             solver.solve_each(c.members(), 4.0 * c.m * c.n, [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {

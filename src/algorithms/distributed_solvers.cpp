@@ -122,8 +122,12 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
                                      {"rcond (its bits)", std::bit_cast<Index>(rcond)}},
                                     A.rows);
     require_tall("least_squares", std::accumulate(heights.begin(), heights.end(), Index{0}), A.cols);
-    const RankQRInRange<T, D> factored(ctx, comm, A, options, largest_of_all(ctx, comm, largest));
-    return solve_over_ranks<T, D>(ctx, call, InsideRanks::of(factored.factors), B, factored.exponent, rcond);
+    RankQRInRange<T, D> factored(ctx, comm, A, options, largest_of_all(ctx, comm, largest));
+    LeastSquares<T, D> solution =
+        solve_over_ranks<T, D>(ctx, call, InsideRanks::of(factored.factors), B, factored.exponent, rcond);
+    solution.R = std::move(factored.R);
+    solution.exponent = factored.exponent;
+    return solution;
 }
 
 template <class T, class D>

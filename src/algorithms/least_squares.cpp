@@ -81,11 +81,13 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const 
     require_orthonormal(options, "least_squares");
     options = for_thin_products<T>(ctx, A.rows, A.cols, options);
     // 2^-e A X = 2^-e B
-    const QRInRange<T, D> factored(ctx, A, options, largest_entry<T, D>(ctx, B, options.check_finite));
-    const auto& [f, R, report, e] = factored;
+    QRInRange<T, D> factored(ctx, A, options, largest_entry<T, D>(ctx, B, options.check_finite));
+    auto& [f, R, report, e] = factored;
     LeastSquares<T, D> solution = A.rows < A.cols ? solve_underdetermined<T, D>(ctx, f, R.view(), B, e, rcond)
                                                   : solve_overdetermined<T, D>(ctx, f, R.view(), B, e, rcond);
     solution.report = report;
+    solution.R = std::move(R);
+    solution.exponent = e;
     return solution;
 }
 
@@ -104,10 +106,11 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     require_orthonormal(factorization.plan(), "least_squares");
     const double largest = largest_entry<T, D>(ctx, B, factorization.plan().check_finite);
     const int e = std::max(0, least_norm_exponent<T>(largest));
-    const Matrix<T, D> R = factorization.r(ctx);
+    Matrix<T, D> R = factorization.r(ctx);
     LeastSquares<T, D> solution = solve_overdetermined<T, D>(ctx, factorization, R.view(), B, e, rcond);
     if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());
     solution.report = factorization.report();
+    solution.R = std::move(R);
     return solution;
 }
 

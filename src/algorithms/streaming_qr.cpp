@@ -73,9 +73,12 @@ QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
 
 template <class T, class D>
 void StreamingQR<T, D>::require_shape(Index rows, Index cols) const {
-    if (backward_) throw InvalidArgument("append: no block can follow once q_rows has been called");
-    if (cols != n_) throw InvalidArgument(fmt::format("append: the block has {} columns instead of {}", cols, n_));
-    if (rows < 0) throw InvalidArgument(fmt::format("append: h must not be negative, and is {}", rows));
+    if (backward_) throw InvalidArgument("StreamingQR: no block can follow once q_rows has been called");
+    if (cols != n_) {
+        throw InvalidArgument(
+            fmt::format("StreamingQR: the stream's blocks have {} columns, and this one has {}", n_, cols));
+    }
+    if (rows < 0) throw InvalidArgument(fmt::format("StreamingQR: a block cannot have {} rows", rows));
 }
 
 template <class T, class D>
@@ -120,7 +123,8 @@ Matrix<T, D> StreamingQR<T, D>::q_rows(Context<D>& ctx, InputView<T, D> block) {
     }
     const QR<T, D> P = factor_block(ctx, block);
     if (!equal<T>(ctx, P.r(ctx).view(), last.R.view())) {
-        throw InvalidArgument("q_rows: not the block that was appended; give the same blocks in reverse order");
+        throw InvalidArgument(
+            "q_rows: this block differs from the one that the stream was given; give the same blocks in reverse order");
     }
     if (!backward_) {
         ThinQR<T, D> stack = factor_stack(ctx).take_thin(ctx);

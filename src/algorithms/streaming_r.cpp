@@ -37,10 +37,18 @@ typename StreamingR<T, D>::State StreamingR<T, D>::state(Context<D>& ctx) const 
 
 template <class T, class D>
 void StreamingR<T, D>::require_shape(Index rows, Index cols, Index b_rows, Index b_cols) const {
-    if (rows >= 0 && cols == n_ && b_cols == p_ && (p_ == 0 || b_rows == rows)) return;
-    throw InvalidArgument(
-        fmt::format("append: rows of A and b must be {0}x{1} and {0}x{2}, and are {0}x{3} and {4}x{5}", rows, n_, p_,
-                    cols, b_rows, b_cols));
+    if (rows < 0) throw InvalidArgument(fmt::format("StreamingR: a block cannot have {} rows", rows));
+    if (cols != n_) {
+        throw InvalidArgument(
+            fmt::format("StreamingR: the stream's blocks have {} columns, and this one has {}", n_, cols));
+    }
+    if (b_cols != p_) {
+        throw InvalidArgument(fmt::format(
+            "StreamingR: the stream's blocks come with {} right-hand sides, and this one with {}", p_, b_cols));
+    }
+    if (p_ > 0 && b_rows != rows) {
+        throw InvalidArgument(fmt::format("StreamingR: the block has {} rows, and its b has {}", rows, b_rows));
+    }
 }
 
 template <class T, class D>
@@ -71,7 +79,7 @@ void StreamingR<T, D>::append(Context<D>& ctx, HostRows<T, D> A, HostRows<T, D> 
 
 template <class T, class D>
 void StreamingR<T, D>::append(Context<D>& ctx, Index h, const RowReader<T>& read) {
-    if (h < 0) throw InvalidArgument(fmt::format("append: h must not be negative, and is {}", h));
+    require_shape(h, n_, h, p_);
     append_brought(ctx, from_host_->read(ctx, rows_, h, n_ + p_, read));
 }
 
@@ -88,8 +96,9 @@ StreamTimes StreamingR<T, D>::times() const {
 template <class T, class D>
 void StreamingR<T, D>::merge(Context<D>& ctx, const StreamingR& other) {
     if (other.n_ != n_ || other.p_ != p_) {
-        throw InvalidArgument(fmt::format("merge: the streams have {} and {} columns, and {} and {} right-hand sides",
-                                          n_, other.n_, p_, other.p_));
+        throw InvalidArgument(
+            fmt::format("merge: one stream has {} columns and {} right-hand sides, the other {} and {}", n_, p_,
+                        other.n_, other.p_));
     }
     if (other.rows_ == 0) return;
 
@@ -130,11 +139,11 @@ Matrix<T, D> StreamingR<T, D>::r(Context<D>& ctx) const {
 template <class T, class D>
 LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const {
     rcond = rank_tolerance<T>(rcond);
-    if (p_ == 0) throw InvalidArgument("solve: this stream has no right-hand sides (p = 0)");
+    if (p_ == 0) throw InvalidArgument("solve: this stream was given no right-hand sides");
     if (rows_ < n_) {
         throw InvalidArgument(fmt::format("solve: {} rows so far do not determine {} unknowns", rows_, n_));
     }
-    const Matrix<T, D> R = r(ctx);
+    Matrix<T, D> R = r(ctx);
     LeastSquares<T, D> solution;
     solution.condition = require_full_rank<T, D>(ctx, R.view(), rows_, n_, rcond);
 
@@ -145,6 +154,7 @@ LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const 
     solution.residual_norms.resize(p_);
     column_norms<T>(ctx, R_.view().block({n_, R_.rows()}, {n_, n_ + p_}), solution.residual_norms);
     solution.report = report_;
+    solution.R = std::move(R);
     return solution;
 }
 
