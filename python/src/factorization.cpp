@@ -6,14 +6,8 @@
 namespace quoin::python {
 namespace {
 
-/// A = QR; on a GPU in `memory`, if that is there. On the host the library allocates.
-template <class T>
-QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
-    if (A.column_major()) return qr<T, Host>(ctx, A.view(), options);
-    if (A.row_major()) return qr<T>(ctx, A.row_major_view(), options);
-    return qr<T, Host>(ctx, A.gathered(), plan_qr<T>(ctx, A.rows, A.cols, options));
-}
 #ifdef QUOIN_HAVE_CUDA
+/// A = QR in `memory`, if that is there.
 template <class T>
 QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, const Options& options,
                           Matrix<T, Cuda>&& memory = {}) {
