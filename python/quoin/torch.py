@@ -30,6 +30,7 @@ from . import _core, _functions
 __all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "orthonormalize", "qr"]
 
 Tensor = torch.Tensor
+_COMPUTED = (torch.float64, torch.float32)
 
 
 class QR(NamedTuple):
@@ -71,19 +72,21 @@ def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) ->
     The signs of R's diagonal are not fixed. Derivatives need an A of full rank, in mode 'complete' M <= N; unlike torch.linalg.qr's, R
     has them in mode 'r' too.
     """
+    if mode == "reduced" and dtype is None and type(A) is Tensor and A.dtype in _COMPUTED and A.ndim >= 2:
+        return QR(*_thin_qr(A))
     A, dtype = _matrix("qr", A, dtype)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
     if mode == "r":
         return QR(A.new_empty(0, dtype=dtype), _r_operator(A).to(dtype))
-    Q, R = _qr_operator(A, mode == "complete")
+    Q, R = _complete_qr(A, True) if mode == "complete" else _thin_qr(A)
     return QR(Q, R) if dtype is A.dtype else QR(Q.to(dtype), R.to(dtype))
 
 
 def orthonormalize(A: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """The thin Q alone, (..., M, K)."""
     A, dtype = _matrix("orthonormalize", A, dtype)
-    return _qr_operator(A, False)[0].to(dtype)
+    return _thin_qr(A)[0].to(dtype)
 
 
 def geqrf(A: Tensor) -> GEQRF:
@@ -129,7 +132,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None
     m, n = A.shape[-2:]
     if B.shape[-2] != m:
         raise RuntimeError(f"quoin.torch.lstsq: A is {_shape(A)} and B has {B.shape[-2]} rows")
-    X = _solve_operator(A, B, *_qr_operator(A if m >= n else A.mT, False))
+    X = _solve_operator(A, B, *_thin_qr(A if m >= n else A.mT))
     with _autocast_off(A.device):
         residuals = (A @ X - B).square().sum(dim=-2) if m > n else A.new_empty(0)
     empty = A.new_empty(0)
@@ -145,8 +148,6 @@ def _shape(A: Tensor) -> str:
 
 def _matrix(function: str, A: Any, dtype: torch.dtype | None) -> tuple[Tensor, torch.dtype]:
     """A in the type in which it is computed, and the type of the results."""
-    if dtype is None and type(A) is Tensor and (A.dtype is torch.float64 or A.dtype is torch.float32) and A.dim() >= 2:
-        return A, A.dtype
     if not isinstance(A, Tensor):
         raise TypeError(f"quoin.torch.{function}(): argument must be Tensor, not {type(A).__name__}")
     if A.dim() < 2:
@@ -155,7 +156,7 @@ def _matrix(function: str, A: Any, dtype: torch.dtype | None) -> tuple[Tensor, t
         raise RuntimeError(f"quoin.torch.{function}: expected a floating point tensor, and got {A.dtype}")
     if dtype is not None and not dtype.is_floating_point:
         raise RuntimeError(f"quoin.torch.{function}: dtype must be a floating point type, and is {dtype}")
-    computed = A if A.dtype in (torch.float32, torch.float64) else A.float()
+    computed = A if A.dtype in _COMPUTED else A.float()
     return computed, dtype or computed.dtype
 
 
@@ -238,13 +239,13 @@ def _define(
 
     torch.library.register_vmap(operator, in_batch, lib=_library)
 
-    def save(ctx: Any, inputs: Any, output: Any) -> tuple[Tensor, ...]:
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         outputs = output if isinstance(output, tuple) else (output,)
         tensors = tuple(x for x in (*inputs, *outputs) if isinstance(x, Tensor))[saved]
         ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
         ctx.others = tuple(x for x in inputs if not isinstance(x, Tensor))
         ctx.set_materialize_grads(False)
-        return tensors
 
     def backward(ctx: Any, *its: Tensor | None) -> Any:
         tensors = ctx.saved_tensors
@@ -258,44 +259,28 @@ def _define(
         with forward_ad._set_fwd_grad_enabled(True), _autocast_off(tensors[0].device) if tensors else contextlib.nullcontext():
             return tangents(*tensors, *ctx.others, *its[: len(its) - len(ctx.others)])
 
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_forward(*save(ctx, inputs, output))
-
     def at_one_level(*inputs: Any) -> Any:
         # what is below are other levels of torch.func, whose derivatives PyTorch has switched off together with this one's
         with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
             return operator(*inputs)
 
-    def at_once(ctx: Any, *inputs: Any) -> Any:
-        output = kernel(*inputs)
-        save(ctx, inputs, output)
-        return output
-
-    def function(base: type, **methods: Any) -> Any:
-        return type(name, (base,), {key: staticmethod(method) for key, method in methods.items()})
-
     # torch.func has split its levels before an operator comes here: a Function of one level, which does not do it again
-    one_level = function(
-        torch.autograd.function._SingleLevelFunction,
-        forward=at_one_level,
-        setup_context=setup_context,
-        backward=backward,
-        jvp=jvp,
-    )
-    short = function(torch.autograd.Function, forward=at_once, backward=backward)
+    methods = {"forward": at_one_level, "setup_context": setup_context, "backward": backward, "jvp": jvp}
+    one_level = torch.autograd.function._SingleLevelFunction
+    function = type(name, (one_level,), {key: staticmethod(method) for key, method in methods.items()})
 
     def record(*inputs: Any) -> Any:
         with enable_single_level_autograd_function():
-            return one_level.apply(*inputs)
+            return function.apply(*inputs)
 
     _library.impl(name, recorded or record, "Autograd")
 
     def call(*inputs: Any) -> Any:
-        if torch.compiler.is_compiling() or not all(_is_plain(x) for x in inputs if isinstance(x, Tensor)):
+        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        if torch.compiler.is_dynamo_compiling() or not (_no_mode() and all(map(_is_plain, tensors))):
             return operator(*inputs)
-        if torch.is_grad_enabled() and any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
-            return short.apply(*inputs) if recorded is None else operator(*inputs)
-        return kernel(*inputs)
+        records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+        return operator(*inputs) if records else kernel(*inputs)
 
     return call
 
@@ -312,19 +297,19 @@ _PLAIN = {
     for device in ("CPU", "CUDA")
     for keys in (_keys(device, "ADInplaceOrView", f"Autograd{device}", f"Autocast{device}"), _keys(device, f"Autocast{device}"))
 }
+_OWN_TYPES = (Tensor, torch.nn.Parameter)
 _NO_MODE = {_keys("BackendSelect", "ADInplaceOrView"), _keys("BackendSelect")}
 _keys_of, _modes = torch._C._dispatch_keys, torch._C._dispatch_tls_local_include_set
 
 
+def _no_mode() -> bool:
+    """Whether a call is eager and under no transformation, mode of PyTorch's dispatcher, or forward derivative."""
+    return _modes().raw_repr() in _NO_MODE and forward_ad._current_level < 0
+
+
 def _is_plain(A: Tensor) -> bool:
-    """Whether PyTorch's dispatcher would do no more for A than record autograd: no transformation, mode, subclass, forward
-    derivative, or bit for a negative."""
-    return (
-        (type(A) is Tensor or type(A) is torch.nn.Parameter)
-        and _keys_of(A).raw_repr() in _PLAIN
-        and _modes().raw_repr() in _NO_MODE
-        and forward_ad._current_level < 0
-    )
+    """Whether PyTorch's dispatcher would do no more for A than record autograd: no subclass, and no bit for a negative."""
+    return type(A) in _OWN_TYPES and _keys_of(A).raw_repr() in _PLAIN
 
 
 def _empty(like: Tensor, rows: Any, cols: Any) -> Tensor:
@@ -344,7 +329,7 @@ _to_capsule, _from_capsule = torch._C._to_dlpack, torch._C._from_dlpack
 
 
 def _qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
-    if A.dim() == 2 and not A.is_cuda and not complete:
+    if not A.is_cuda and not complete:
         Q, R = _core.tensor_qr(_to_capsule(A), True)
         return _from_capsule(Q), _from_capsule(R)
     Q, R = _quoin_qr(A, "complete" if complete else "reduced")
@@ -358,7 +343,7 @@ def _fake_qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
 
 
 def _r(A: Tensor) -> Tensor:
-    if A.dim() == 2 and not A.is_cuda:
+    if not A.is_cuda:
         return _from_capsule(_core.tensor_qr(_to_capsule(A), False)[1])
     return _quoin_qr(A, "r")
 
@@ -420,23 +405,15 @@ def _or_zeros(derivative: Tensor | None, like: Tensor) -> Tensor:
     return torch.zeros_like(like) if derivative is None else derivative
 
 
-_LARGEST_OF_LOOPS = 1 << 14  # rows times the square of the columns, from which on PyTorch's products take less time
-
-
 def _qr_gradients(Q: Tensor, R: Tensor, complete: bool, gQ: Tensor | None, gR: Tensor | None) -> tuple[Tensor]:
     """The gradient of A = Q R from those of Q (M × K) and R (K × N): Walter and Lehmann (2018); for M < N Roberts and Roberts (2020).
 
     A = [X Y], R = [R₁ R₂]:    Y = Q R₂ gives gY = Q gR₂, and adds Y gR₂ᵀ to gQ;
     gX = (gQ + Q S) R₁⁻ᵀ,    S symmetric with the upper triangle of gR₁ R₁ᵀ − Qᵀ gQ.
     """
-    m, k, n = *Q.shape[-2:], R.shape[-1]
-    if k > R.shape[-2] or k > n:
+    k, n = Q.shape[-1], R.shape[-1]
+    if k > n:
         _refuse_complete()
-    if m * k * k <= _LARGEST_OF_LOOPS and k == n and not torch.is_grad_enabled() and not Q.is_cuda:
-        known = [None if tensor is None else tensor for tensor in (Q, R, gQ, gR)]
-        if not torch.compiler.is_compiling() and all(tensor is None or _is_plain(tensor) for tensor in known):
-            capsules = (tensor if tensor is None else _to_capsule(tensor) for tensor in known)
-            return (_from_capsule(_core.tensor_qr_gradient(*capsules)),)
     gQ, gR = _or_zeros(gQ, Q), _or_zeros(gR, R)
     R1, gR1 = R[..., :k], gR[..., :k]
     if n > k:
@@ -445,6 +422,36 @@ def _qr_gradients(Q: Tensor, R: Tensor, complete: bool, gQ: Tensor | None, gR: T
     P = (gR1 @ R1.mT - Q.mT @ gQ).triu()
     gX = torch.linalg.solve_triangular(R1.mT, gQ + Q @ (P + P.triu(1).mT), upper=False, left=False)
     return (torch.cat([gX, Q @ gR2], dim=-1) if n > k else gX,)
+
+
+_LARGEST_OF_LOOPS = 1 << 14  # M K N from which on PyTorch's products take less time than plain loops
+
+
+class _ThinQR(torch.autograd.Function):
+    """The operator qr of plain tensors: what an eager call takes, in less time than PyTorch's dispatcher."""
+
+    @staticmethod
+    def forward(ctx: Any, A: Tensor) -> tuple[Tensor, Tensor]:
+        Q, R = _qr(A, False)
+        ctx.save_for_backward(Q, R)
+        ctx.set_materialize_grads(False)
+        return Q, R
+
+    @staticmethod
+    def backward(ctx: Any, gQ: Tensor | None, gR: Tensor | None) -> Tensor:
+        Q, R = ctx.saved_tensors
+        if Q.shape[-2] * R.shape[-2] * R.shape[-1] <= _LARGEST_OF_LOOPS and not Q.is_cuda and not torch.is_grad_enabled():
+            if _no_mode() and _is_plain(Q) and _is_plain(R) and (gQ is None or _is_plain(gQ)) and (gR is None or _is_plain(gR)):
+                gQ, gR = gQ if gQ is None else _to_capsule(gQ), gR if gR is None else _to_capsule(gR)
+                return _from_capsule(_core.tensor_qr_gradient(_to_capsule(Q), _to_capsule(R), gQ, gR))
+        with _autocast_off(Q.device):
+            return _qr_gradients(Q, R, False, gQ, gR)[0]
+
+
+def _thin_qr(A: Tensor) -> tuple[Tensor, Tensor]:
+    if torch.compiler.is_dynamo_compiling() or not (_no_mode() and _is_plain(A)):
+        return torch.ops.quoin.qr(A, False)
+    return _ThinQR.apply(A) if A.requires_grad and torch.is_grad_enabled() else _qr(A, False)
 
 
 def _qr_tangents(Q: Tensor, R: Tensor, complete: bool, dA: Tensor) -> tuple[Tensor, Tensor]:
@@ -542,7 +549,7 @@ def _solve_tangents(
     return Q @ (_under(R, C) - Q.mT @ G) + G
 
 
-_qr_operator = _define("qr(Tensor A, bool complete) -> (Tensor, Tensor)", _qr, _fake_qr, slice(1, 3), _qr_gradients, _qr_tangents)
+_complete_qr = _define("qr(Tensor A, bool complete) -> (Tensor, Tensor)", _qr, _fake_qr, slice(1, 3), _qr_gradients, _qr_tangents)
 _r_operator = _define("r(Tensor A) -> Tensor", _r, lambda A: _empty(A, _smaller(A), A.shape[-1]), recorded=_recorded_r)
 _geqrf_operator = _define(
     "geqrf(Tensor A) -> (Tensor, Tensor)",
