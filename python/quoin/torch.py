@@ -132,9 +132,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None
     m, n = A.shape[-2:]
     if B.shape[-2] != m:
         raise RuntimeError(f"quoin.torch.lstsq: A is {_shape(A)} and B has {B.shape[-2]} rows")
-    X = _solve_operator(A, B, *_thin_qr(A if m >= n else A.mT))
-    with _autocast_off(A.device):
-        residuals = (A @ X - B).square().sum(dim=-2) if m > n else A.new_empty(0)
+    Q, R = _thin_qr(A if m >= n else A.mT)
+    X, E = _solve_operator(*_broadcast((A, 2), (B, 2), (Q, 2), (R, 2)))
+    residuals = E.square().sum(dim=-2) if m > n else A.new_empty(0)
     empty = A.new_empty(0)
     return LSTSQ(X.squeeze(-1) if vector else X, residuals, empty.long(), empty)
 
@@ -198,6 +198,11 @@ def _autocast_off(device: torch.device) -> Any:
     return contextlib.nullcontext()
 
 
+def _dispatched(operator: Callable[..., Any], *inputs: Any) -> Any:
+    with _autocast_off(inputs[0].device):  # at the levels of torch.func too, which an operator cannot change once it is called
+        return operator(*inputs)
+
+
 def _no_derivative(*_: Any) -> Any:
     raise RuntimeError("the derivative of this operator of quoin.torch is not implemented")
 
@@ -209,14 +214,14 @@ def _define(
     saved: slice = slice(0),
     gradients: Callable[..., Any] = _no_derivative,
     tangents: Callable[..., Any] = _no_derivative,
-    recorded: Callable[..., Any] | None = None,
+    instead: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """The operator `schema`, computed by `kernel` and by `fake` in shape alone, both of them for any leading dimensions.
 
     `saved` are those of its tensors, inputs and then outputs, that its derivatives need. `gradients` makes the gradients of its
     tensors in from those of its outputs, `tangents` the tangents of its outputs from those of its tensors in. Both are called with
-    the saved tensors, the other inputs, and what they start from: None where that is zero. `recorded` records the operator for
-    autograd in another way.
+    the saved tensors, the other inputs, and what they start from: None where that is zero. `instead` is called in the
+    operator's place where autograd records.
 
     Returns the function by which quoin.torch calls the operator. It goes past PyTorch's dispatcher where nobody would notice.
     """
@@ -255,8 +260,8 @@ def _define(
             return *gradients(*tensors, *ctx.others, *its), *(None for _ in ctx.others)
 
     def jvp(ctx: Any, *its: Any) -> Any:
-        tensors = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]  # with the derivatives of levels below
-        with forward_ad._set_fwd_grad_enabled(True), _autocast_off(tensors[0].device) if tensors else contextlib.nullcontext():
+        tensors = [torch.ops.aten._fw_primal(x, 0) for x in ctx.saved_tensors]  # with the derivatives of the levels below alone
+        with forward_ad._set_fwd_grad_enabled(True):
             return tangents(*tensors, *ctx.others, *its[: len(its) - len(ctx.others)])
 
     def at_one_level(*inputs: Any) -> Any:
@@ -270,17 +275,19 @@ def _define(
     function = type(name, (one_level,), {key: staticmethod(method) for key, method in methods.items()})
 
     def record(*inputs: Any) -> Any:
+        if instead is not None and torch.is_grad_enabled() and any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+            return instead(*inputs)
         with enable_single_level_autograd_function():
             return function.apply(*inputs)
 
-    _library.impl(name, recorded or record, "Autograd")
+    _library.impl(name, record, "Autograd")
 
     def call(*inputs: Any) -> Any:
         tensors = [x for x in inputs if isinstance(x, Tensor)]
         if torch.compiler.is_dynamo_compiling() or not (_no_mode() and all(map(_is_plain, tensors))):
-            return operator(*inputs)
+            return _dispatched(operator, *inputs)
         records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-        return operator(*inputs) if records else kernel(*inputs)
+        return _dispatched(operator, *inputs) if records else kernel(*inputs)
 
     return call
 
@@ -348,14 +355,6 @@ def _r(A: Tensor) -> Tensor:
     return _quoin_qr(A, "r")
 
 
-def _recorded_r(A: Tensor) -> Tensor:
-    """R with Q, which its derivatives need."""
-    if (A.requires_grad and torch.is_grad_enabled()) or forward_ad.unpack_dual(A).tangent is not None:
-        return torch.ops.quoin.qr(A, False)[1]
-    with torch._C._AutoDispatchBelowAutograd():
-        return torch.ops.quoin.r(A)
-
-
 def _geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
     h, tau = _quoin_qr(A, "raw")
     return h.mT, tau
@@ -380,12 +379,12 @@ def _each(call: Any, results: Tensor, *stacks: Tensor) -> Tensor:
     return results
 
 
-def _solve(A: Tensor, B: Tensor, Q: Tensor, R: Tensor) -> Tensor:
-    """The X of `lstsq` by Q and R of A, or of Aᵀ where A is wide."""
+def _solve(A: Tensor, B: Tensor, Q: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
+    """The X of `lstsq` by Q and R of A, or of Aᵀ where A is wide; and B − A X where A is tall, otherwise nothing."""
+    m, n = A.shape[-2:]
     with _autocast_off(A.device):
-        if A.shape[-2] >= A.shape[-1]:
-            return _over(R, Q.mT @ B)
-        return Q @ _under(R, B)
+        X = _over(R, Q.mT @ B) if m >= n else Q @ _under(R, B)
+        return X, B - A @ X if m > n else A.new_empty(*A.shape[:-2], 0)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------------------
@@ -399,6 +398,16 @@ def _over(R: Tensor, B: Tensor) -> Tensor:
 def _under(R: Tensor, B: Tensor) -> Tensor:
     """R⁻ᵀ B."""
     return torch.linalg.solve_triangular(R.mT, B, upper=False)
+
+
+def _times_inverse(B: Tensor, R: Tensor) -> Tensor:
+    """B R⁻¹."""
+    return torch.linalg.solve_triangular(R, B, upper=True, left=False)
+
+
+def _first(A: Tensor, k: int) -> Tensor:
+    """The first k columns."""
+    return A if A.shape[-1] == k else A[..., :k]  # a slice of all columns has no rule for some of PyTorch's transformations
 
 
 def _or_zeros(derivative: Tensor | None, like: Tensor) -> Tensor:
@@ -415,7 +424,7 @@ def _qr_gradients(Q: Tensor, R: Tensor, complete: bool, gQ: Tensor | None, gR: T
     if k > n:
         _refuse_complete()
     gQ, gR = _or_zeros(gQ, Q), _or_zeros(gR, R)
-    R1, gR1 = R[..., :k], gR[..., :k]
+    R1, gR1 = _first(R, k), _first(gR, k)
     if n > k:
         R2, gR2 = R[..., k:], gR[..., k:]
         gQ = gQ + Q @ (R2 @ gR2.mT)
@@ -450,7 +459,7 @@ class _ThinQR(torch.autograd.Function):
 
 def _thin_qr(A: Tensor) -> tuple[Tensor, Tensor]:
     if torch.compiler.is_dynamo_compiling() or not (_no_mode() and _is_plain(A)):
-        return torch.ops.quoin.qr(A, False)
+        return _dispatched(torch.ops.quoin.qr, A, False)
     return _ThinQR.apply(A) if A.requires_grad and torch.is_grad_enabled() else _qr(A, False)
 
 
@@ -462,8 +471,8 @@ def _qr_tangents(Q: Tensor, R: Tensor, complete: bool, dA: Tensor) -> tuple[Tens
     k, n = Q.shape[-1], R.shape[-1]
     if k > n:
         _refuse_complete()
-    R1 = R[..., :k]
-    C = torch.linalg.solve_triangular(R1, dA[..., :k], upper=True, left=False)
+    R1 = _first(R, k)
+    C = _times_inverse(_first(dA, k), R1)
     B = Q.mT @ C
     upper = B.triu() + B.tril(-1).mT
     dQ, dR = C - Q @ upper, upper @ R1
@@ -524,33 +533,57 @@ def _columns_of_identity(A: Tensor) -> Tensor:
     return torch.eye(*A.shape[-2:], dtype=A.dtype, device=A.device).expand_as(A)
 
 
-def _solve_gradients(A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, gX: Tensor) -> tuple[Tensor | None, ...]:
-    """The gradients of A and B from that of X: A's is (B − A X) Wᵀ − Z Xᵀ with W = (AᵀA)⁻¹ gX, Z = A W where A has full column
-    rank, and otherwise Y (gX − Aᵀ Z)ᵀ − Z Xᵀ with Y = (A Aᵀ)⁻¹ B, Z = (A Aᵀ)⁻¹ A gX. B's is Z. Q and R add nothing to A's."""
-    if A.shape[-2] >= A.shape[-1]:
-        V = _under(R, gX)
-        Z = Q @ V
-        gA = (B - A @ X) @ _over(R, V).mT - Z @ X.mT
-    else:
+def _solve_gradients(
+    A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, E: Tensor, gX: Tensor | None, gE: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    """The gradients of A and B from those of X and E = B − A X. Those of Q and R are in A's.
+
+    Of full column rank, with G = gX − Aᵀ gE, W = (AᵀA)⁻¹ G, Z = A W + gE:    gA = E Wᵀ − Z Xᵀ, gB = Z.
+    Of full row rank, with Y = (A Aᵀ)⁻¹ B, Z = (A Aᵀ)⁻¹ A gX:    gA = Y (gX − Aᵀ Z)ᵀ − Z Xᵀ, gB = Z.
+    """
+    m, n = A.shape[-2:]
+    gX = _or_zeros(gX, X)
+    if m < n:
         V = Q.mT @ gX
         Z = _over(R, V)
-        gA = _over(R, _under(R, B)) @ (gX - Q @ V).mT - Z @ X.mT
-    return gA, Z, None, None
+        return _over(R, _under(R, B)) @ (gX - Q @ V).mT - Z @ X.mT, Z, None, None
+    if m == n:
+        Z = Q @ _under(R, gX)
+        return -Z @ X.mT, Z, None, None
+    gE = _or_zeros(gE, E)
+    V = _under(R, gX - A.mT @ gE)
+    Z = Q @ V + gE
+    return E @ _over(R, V).mT - Z @ X.mT, Z, None, None
 
 
 def _solve_tangents(
-    A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, dA: Tensor | None, dB: Tensor | None, dQ: Any, dR: Any
-) -> Tensor:
-    """The tangent of X: with C = dB − dA X, of full column rank R⁻¹ (Qᵀ C + R⁻ᵀ dAᵀ (B − A X)), otherwise Q R⁻ᵀ C + (I − Q Qᵀ) dAᵀ Y."""
-    dA, C = _or_zeros(dA, A), _or_zeros(dB, B) - _or_zeros(dA, A) @ X
-    if A.shape[-2] >= A.shape[-1]:
-        return _over(R, Q.mT @ C + _under(R, dA.mT @ (B - A @ X)))
-    G = dA.mT @ _over(R, _under(R, B))
-    return Q @ (_under(R, C) - Q.mT @ G) + G
+    A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, E: Tensor, dA: Tensor | None, dB: Tensor | None, dQ: Any, dR: Any
+) -> tuple[Tensor, Tensor]:
+    """The tangents of X and E = B − A X, with C = dB − dA X: dE = C − A dX and
+
+    dX = R⁻¹ (Qᵀ C + R⁻ᵀ dAᵀ E) of full column rank, dX = Q R⁻ᵀ C + (I − Q Qᵀ) dAᵀ (A Aᵀ)⁻¹ B of full row rank.
+    """
+    m, n = A.shape[-2:]
+    dA = _or_zeros(dA, A)
+    C = _or_zeros(dB, B) - dA @ X
+    if m < n:
+        G = dA.mT @ _over(R, _under(R, B))
+        return Q @ (_under(R, C) - Q.mT @ G) + G, torch.zeros_like(E)
+    if m == n:
+        return _over(R, Q.mT @ C), torch.zeros_like(E)
+    dX = _over(R, Q.mT @ C + _under(R, dA.mT @ E))
+    return dX, C - A @ dX
 
 
 _complete_qr = _define("qr(Tensor A, bool complete) -> (Tensor, Tensor)", _qr, _fake_qr, slice(1, 3), _qr_gradients, _qr_tangents)
-_r_operator = _define("r(Tensor A) -> Tensor", _r, lambda A: _empty(A, _smaller(A), A.shape[-1]), recorded=_recorded_r)
+_r_operator = _define(
+    "r(Tensor A) -> Tensor",
+    _r,
+    lambda A: _empty(A, _smaller(A), A.shape[-1]),
+    slice(0, 2),
+    tangents=lambda A, R, dA: _qr_tangents(_times_inverse(_first(A, R.shape[-2]), _first(R, R.shape[-2])), R, False, dA)[1],
+    instead=lambda A: torch.ops.quoin.qr(A, False)[1],  # with Q, which gradients need
+)
 _geqrf_operator = _define(
     "geqrf(Tensor A) -> (Tensor, Tensor)",
     _geqrf,
@@ -573,5 +606,5 @@ _apply_q_operator = _define(
     _apply_q_tangents,
 )
 _solve_operator = _define(
-    "solve(Tensor A, Tensor B, Tensor Q, Tensor R) -> Tensor", _solve, _solve, slice(0, 5), _solve_gradients, _solve_tangents
+    "solve(Tensor A, Tensor B, Tensor Q, Tensor R) -> (Tensor, Tensor)", _solve, _solve, slice(0, 6), _solve_gradients, _solve_tangents
 )
