@@ -106,7 +106,8 @@ nb::object tensor_qr_gradient(const Array<T>& q, const Array<T>& r, const std::o
             } else {
                 std::fill_n(G_b.data, m * k, T(0));
             }
-            qr_gradient<T>(ColumnMajor<T, Host>(ctx, Q[b]).view, R[b], gR ? (*gR)[b] : StridedMatrix<T>(), G_b, SE.data());
+            qr_gradient<T>(ColumnMajor<T, Host>(ctx, Q[b]).view, R[b], gR ? (*gR)[b] : StridedMatrix<T>(), G_b,
+                           SE.data());
         }
     });
     return to_capsule<T>(std::move(G), Q.shape(), m, n);
