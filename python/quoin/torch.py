@@ -228,8 +228,13 @@ def _define(
     name = schema.partition("(")[0]
     _library.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
     operator = getattr(torch.ops.quoin, name).default
+
+    def computed(*inputs: Any) -> Any:
+        with torch._C._AutoDispatchBelowADInplaceOrView():  # a result that is a transpose is no view to autograd
+            return kernel(*inputs)
+
     for device in ("CPU", "CUDA"):
-        _library.impl(name, kernel, device)
+        _library.impl(name, computed, device)
     torch.library.register_fake(operator, fake, lib=_library)
     for device in ("cpu", "cuda"):
         torch.library.register_autocast(operator, device, torch.float32, lib=_library)
@@ -287,7 +292,9 @@ def _define(
         if torch.compiler.is_dynamo_compiling() or not (_no_mode() and all(map(_is_plain, tensors))):
             return _dispatched(operator, *inputs)
         records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-        return _dispatched(operator, *inputs) if records else kernel(*inputs)
+        if records:
+            return _dispatched(operator, *inputs)
+        return computed(*inputs)
 
     return call
 
@@ -329,7 +336,8 @@ def _smaller(A: Tensor) -> Any:
 
 
 def _quoin_qr(A: Tensor, mode: str) -> Any:
-    return _functions.qr(A.detach(), mode=mode, check_finite=False)
+    with torch._C._AutoDispatchBelowADInplaceOrView():
+        return _functions.qr(A.detach(), mode=mode, check_finite=False)
 
 
 _to_capsule, _from_capsule = torch._C._to_dlpack, torch._C._from_dlpack
