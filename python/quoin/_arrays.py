@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import gpu_number
-from ._cuda import Arithmetic, GpuArray, OnGpu, gpu_of_torch
+from ._cuda import Arithmetic, GpuArray, OnGpu, dtype_named, gpu_of_torch
 from ._errors import InvalidArgument
 
 _FLOAT64 = np.dtype(np.float64)
@@ -77,10 +77,37 @@ ON_HOST = OnHost()
 Place = OnHost | OnGpu
 
 
+def _settled(array: Any) -> Any:
+    """`array`; if it is a tensor of PyTorch that keeps a sign, a conjugate or zero as a bit, a copy with its values in memory."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(array, torch.Tensor):
+        return array
+    return array.clone() if array._is_zerotensor() else array.resolve_conj().resolve_neg()
+
+
+def _from_dlpack(array: Any) -> np.ndarray:
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError):
+        name = str(array.dtype).rpartition(".")[2]
+        if dtype_named(name).kind != "V":
+            raise
+    raise TypeError(
+        f"quoin computes in float32 and float64, and this array is {name}: convert it, or take quoin.torch, which computes bfloat16 and "
+        "float16 tensors in float32"
+    )
+
+
 def located(array: Any) -> tuple[Any, Place]:
     """`array` as a NumPy array, without a copy where it is one or speaks DLPack, or as a GpuArray; and its place."""
     if isinstance(array, np.ndarray):
         return (array if type(array) is np.ndarray else without_mask(array)), ON_HOST
+    if "jax" in sys.modules and isinstance(array, sys.modules["jax"].core.Tracer):
+        raise TypeError(
+            "quoin's functions take arrays with values, and this is a tracer of jax.jit, grad or vmap: quoin.jax has qr, lstsq, "
+            "orthonormalize, geqrf and apply_q, which JAX can transform"
+        )
+    array = [_settled(one) for one in array] if isinstance(array, (list, tuple)) else _settled(array)
     if (gpu := gpu_of_torch(array)) is not None:
         place = OnGpu.of(array, gpu)
         return place.take(array), place
@@ -94,7 +121,7 @@ def located(array: Any) -> tuple[Any, Place]:
                 "quoin computes on arrays in host memory or in that of an NVIDIA GPU; this one lies elsewhere "
                 f"(DLPack device type {int(kind)})"
             )
-        return np.from_dlpack(array), OnHost(_from_dlpack_of(array))
+        return _from_dlpack(array), OnHost(_from_dlpack_of(array))
     if hasattr(array, "toarray"):
         raise TypeError("quoin computes on dense arrays, and this one is sparse; toarray() makes it dense")
     if isinstance(array, (list, tuple)):

@@ -252,7 +252,7 @@ class OnGpu:
 
 
 @functools.cache
-def _dtype_named(name: str) -> np.dtype:
+def dtype_named(name: str) -> np.dtype:
     try:
         return np.dtype(name)
     except TypeError:  # bfloat16 and others that NumPy has not
@@ -291,7 +291,7 @@ class GpuArray:
 
     @property
     def dtype(self) -> np.dtype:
-        return _dtype_named(self.dtype_name)
+        return dtype_named(self.dtype_name)
 
     def astype(self, dtype: Any, copy: bool = True) -> GpuArray:
         if np.dtype(dtype) == self.dtype:

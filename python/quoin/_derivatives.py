@@ -181,9 +181,9 @@ def _by_torch(f: Callable[[Any], Any]) -> tuple[Callable, Callable]:
     def product(x: np.ndarray, V: np.ndarray) -> np.ndarray:
         at = torch.from_numpy(x)
         columns = torch.vmap(lambda v: torch.func.jvp(g, (at,), (v,))[1], in_dims=1, out_dims=1)
-        return columns(torch.from_numpy(np.ascontiguousarray(V))).numpy()
+        return columns(torch.from_numpy(np.ascontiguousarray(V))).resolve_neg().numpy()
 
-    return lambda x: g(torch.from_numpy(x)).numpy(), product
+    return lambda x: g(torch.from_numpy(x)).resolve_neg().numpy(), product
 
 
 def jvp_of(f: Callable[[Any], Any], jvp: Any) -> tuple[Callable[[np.ndarray], Any], Callable[[np.ndarray, np.ndarray], Any]]:

@@ -1,12 +1,13 @@
 """QR as operators of PyTorch: they train, compile and batch.
 
 Signatures are those of torch.linalg, so that a user changes an import. The operators (torch.ops.quoin) have fake kernels, so that
-torch.compile(fullgraph=True) traces through them; derivatives of first and second order; and rules for torch.func and vmap, by
-which a vmap is one batch. Tensors may have any leading dimensions, on the CPU or on a GPU (where the package has the CUDA backend).
+torch.compile(fullgraph=True) traces through them; derivatives of any order in reverse and forward mode; and rules for torch.func and
+vmap, by which a vmap is one batch. Tensors may have any leading dimensions, on the CPU or on a GPU (where the package has the CUDA
+backend).
 
 float32 and float64 are computed as they are. float16 and bfloat16 are computed in float32; results are float32, or with `dtype` rounded
-once. Under autocast the operators compute in float32. Entries are not checked: NaN and Inf propagate, as in torch.linalg, and
-nothing waits for a GPU.
+once. Under autocast the operators and their first derivatives compute in float32. Entries are not checked: NaN and Inf propagate, as in
+torch.linalg, and nothing waits for a GPU.
 
 >>> import torch, quoin.torch
 >>> A = torch.randn(8, 500, 20, dtype=torch.float64, requires_grad=True)
@@ -15,17 +16,21 @@ nothing waits for a GPU.
 (True, None)
 """
 
+import contextlib
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 
-from . import _functions
+from . import _core, _functions
 
 __all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "orthonormalize", "qr"]
 
 Tensor = torch.Tensor
+_COMPUTED = (torch.float64, torch.float32)
 
 
 class QR(NamedTuple):
@@ -67,25 +72,27 @@ def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) ->
     The signs of R's diagonal are not fixed. Derivatives need an A of full rank, in mode 'complete' M <= N; unlike torch.linalg.qr's, R
     has them in mode 'r' too.
     """
+    if mode == "reduced" and dtype is None and type(A) is Tensor and A.dtype in _COMPUTED and A.ndim >= 2:
+        return QR(*_thin_qr(A))
     A, dtype = _matrix("qr", A, dtype)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
-    if mode == "r" and not (A.requires_grad and torch.is_grad_enabled()):
-        return QR(A.new_empty(0).to(dtype), torch.ops.quoin.r(A).to(dtype))
-    Q, R = torch.ops.quoin.qr(A, mode == "complete")
-    return QR(A.new_empty(0).to(dtype) if mode == "r" else Q.to(dtype), R.to(dtype))
+    if mode == "r":
+        return QR(A.new_empty(0, dtype=dtype), _r_operator(A).to(dtype))
+    Q, R = _complete_qr(A, True) if mode == "complete" else _thin_qr(A)
+    return QR(Q, R) if dtype is A.dtype else QR(Q.to(dtype), R.to(dtype))
 
 
 def orthonormalize(A: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """The thin Q alone, (..., M, K), of A and `dtype` as for `qr`."""
     A, dtype = _matrix("orthonormalize", A, dtype)
-    return torch.ops.quoin.orthonormalize(A).to(dtype)
+    return _thin_qr(A)[0].to(dtype)
 
 
 def geqrf(A: Tensor) -> GEQRF:
     """V, tau and R of A in LAPACK's format, as torch.geqrf; without derivatives."""
     A, _ = _matrix("geqrf", A, None)
-    return GEQRF(*torch.ops.quoin.geqrf(A))
+    return GEQRF(*_geqrf_operator(A))
 
 
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
@@ -94,7 +101,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     A is (..., M, N) with M >= N and v_i below its diagonal, tau (..., k) with k <= N.
     """
     A, tau = _reflectors("householder_product", A, tau)
-    return torch.ops.quoin.householder_product(A, tau)
+    return _householder_product_operator(A, tau)
 
 
 def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
@@ -109,8 +116,8 @@ def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transp
         raise RuntimeError(f"quoin.torch.apply_q: other is {_shape(C)} and Q has {A.shape[-2]} rows")
     A, tau, C = _broadcast((A, 2), (tau, 1), (C, 2))
     if left:
-        return torch.ops.quoin.apply_q(A, tau, C, transpose)
-    return torch.ops.quoin.apply_q(A, tau, C.mT, not transpose).mT
+        return _apply_q_operator(A, tau, C, transpose)
+    return _apply_q_operator(A, tau, C.mT, not transpose).mT
 
 
 def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None) -> LSTSQ:
@@ -128,13 +135,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None
     m, n = A.shape[-2:]
     if B.shape[-2] != m:
         raise RuntimeError(f"quoin.torch.lstsq: A is {_shape(A)} and B has {B.shape[-2]} rows")
-    if m >= n:
-        Q, R = torch.ops.quoin.qr(A, False)
-        X = torch.linalg.solve_triangular(R, Q.mT @ B, upper=True)
-    else:
-        Q, R = torch.ops.quoin.qr(A.mT, False)
-        X = Q @ torch.linalg.solve_triangular(R.mT, B, upper=False)
-    residuals = (A @ X - B).square().sum(dim=-2) if m > n else A.new_empty(0)
+    Q, R = _thin_qr(A if m >= n else A.mT)
+    X, E = _solve_operator(*_broadcast((A, 2), (B, 2), (Q, 2), (R, 2)))
+    residuals = E.square().sum(dim=-2) if m > n else A.new_empty(0)
     empty = A.new_empty(0)
     return LSTSQ(X.squeeze(-1) if vector else X, residuals, empty.long(), empty)
 
@@ -156,7 +159,7 @@ def _matrix(function: str, A: Any, dtype: torch.dtype | None) -> tuple[Tensor, t
         raise RuntimeError(f"quoin.torch.{function}: expected a floating point tensor, and got {A.dtype}")
     if dtype is not None and not dtype.is_floating_point:
         raise RuntimeError(f"quoin.torch.{function}: dtype must be a floating point type, and is {dtype}")
-    computed = A if A.dtype in (torch.float32, torch.float64) else A.float()
+    computed = A if A.dtype in _COMPUTED else A.float()
     return computed, dtype or computed.dtype
 
 
@@ -191,20 +194,50 @@ def _broadcast(*tensors: tuple[Tensor, int]) -> list[Tensor]:
 _library = torch.library.Library("quoin", "DEF")
 
 
-def _none(ctx: Any, *gradients: Tensor) -> Any:
+def _autocast_off(device: torch.device) -> Any:
+    """A context in which PyTorch's products have the type of their factors."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return contextlib.nullcontext()
+
+
+def _dispatched(operator: Callable[..., Any], *inputs: Any) -> Any:
+    with _autocast_off(inputs[0].device):  # at the levels of torch.func too, which an operator cannot change once it is called
+        return operator(*inputs)
+
+
+def _no_derivative(*_: Any) -> Any:
     raise RuntimeError("the derivative of this operator of quoin.torch is not implemented")
 
 
-def _define(schema: str, kernel: Any, fake: Any, backward: Any = _none) -> None:
+def _define(
+    schema: str,
+    kernel: Callable[..., Any],
+    fake: Callable[..., Any],
+    saved: slice = slice(0),
+    gradients: Callable[..., Any] = _no_derivative,
+    tangents: Callable[..., Any] = _no_derivative,
+    instead: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
     """The operator `schema`, computed by `kernel` and by `fake` in shape alone, both of them for any leading dimensions.
 
-    `backward` gets the operator's tensors, inputs and then outputs, in ctx.saved_tensors, and its other inputs in ctx.others.
+    `saved` are those of its tensors, inputs and then outputs, that its derivatives need. `gradients` makes the gradients of its
+    tensors in from those of its outputs, `tangents` the tangents of its outputs from those of its tensors in. Both are called with
+    the saved tensors, the other inputs, and what they start from: None where that is zero. `instead` is called in the
+    operator's place where autograd records.
+
+    Returns the function by which quoin.torch calls the operator. It goes past PyTorch's dispatcher where nobody would notice.
     """
     name = schema.partition("(")[0]
     _library.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
     operator = getattr(torch.ops.quoin, name).default
+
+    def computed(*inputs: Any) -> Any:
+        with torch._C._AutoDispatchBelowADInplaceOrView():  # a result that is a transpose is no view to autograd
+            return kernel(*inputs)
+
     for device in ("CPU", "CUDA"):
-        _library.impl(name, kernel, device)
+        _library.impl(name, computed, device)
     torch.library.register_fake(operator, fake, lib=_library)
     for device in ("cpu", "cuda"):
         torch.library.register_autocast(operator, device, torch.float32, lib=_library)
@@ -219,25 +252,81 @@ def _define(schema: str, kernel: Any, fake: Any, backward: Any = _none) -> None:
 
     torch.library.register_vmap(operator, in_batch, lib=_library)
 
-    def forward(*inputs: Any) -> Any:
-        with torch._C._AutoDispatchBelowAutograd():
-            return operator(*inputs)
-
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         outputs = output if isinstance(output, tuple) else (output,)
-        ctx.save_for_backward(*(x for x in (*inputs, *outputs) if isinstance(x, Tensor)))
-        ctx.others = [x for x in inputs if not isinstance(x, Tensor)]
+        tensors = tuple(x for x in (*inputs, *outputs) if isinstance(x, Tensor))[saved]
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+        ctx.others = tuple(x for x in inputs if not isinstance(x, Tensor))
+        ctx.set_materialize_grads(False)
+
+    def backward(ctx: Any, *its: Tensor | None) -> Any:
+        tensors = ctx.saved_tensors
+        if all(gradient is None for gradient in its):
+            return (None,) * len(ctx.needs_input_grad)
+        with _autocast_off(tensors[0].device) if tensors else contextlib.nullcontext():
+            return *gradients(*tensors, *ctx.others, *its), *(None for _ in ctx.others)
+
+    def jvp(ctx: Any, *its: Any) -> Any:
+        tensors = [torch.ops.aten._fw_primal(x, 0) for x in ctx.saved_tensors]  # with the derivatives of the levels below alone
+        with forward_ad._set_fwd_grad_enabled(True):
+            return tangents(*tensors, *ctx.others, *its[: len(its) - len(ctx.others)])
+
+    def at_one_level(*inputs: Any) -> Any:
+        # what is below are other levels of torch.func, whose derivatives PyTorch has switched off together with this one's
+        with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
+            return operator(*inputs)
 
     # torch.func has split its levels before an operator comes here: a Function of one level, which does not do it again
-    methods = {"forward": forward, "setup_context": setup_context, "backward": backward}
+    methods = {"forward": at_one_level, "setup_context": setup_context, "backward": backward, "jvp": jvp}
     one_level = torch.autograd.function._SingleLevelFunction
     function = type(name, (one_level,), {key: staticmethod(method) for key, method in methods.items()})
 
-    def recorded(*inputs: Any) -> Any:
+    def record(*inputs: Any) -> Any:
+        if instead is not None and torch.is_grad_enabled() and any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+            return instead(*inputs)
         with enable_single_level_autograd_function():
             return function.apply(*inputs)
 
-    _library.impl(name, recorded, "Autograd")
+    _library.impl(name, record, "Autograd")
+
+    def call(*inputs: Any) -> Any:
+        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        if torch.compiler.is_dynamo_compiling() or not (_no_mode() and all(map(_is_plain, tensors))):
+            return _dispatched(operator, *inputs)
+        records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+        if records:
+            return _dispatched(operator, *inputs)
+        return computed(*inputs)
+
+    return call
+
+
+def _keys(*names: str) -> int:
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, names[0]))
+    for name in names[1:]:
+        keys = keys.add(getattr(torch._C.DispatchKey, name))
+    return keys.raw_repr()
+
+
+_PLAIN = {
+    keys
+    for device in ("CPU", "CUDA")
+    for keys in (_keys(device, "ADInplaceOrView", f"Autograd{device}", f"Autocast{device}"), _keys(device, f"Autocast{device}"))
+}
+_OWN_TYPES = (Tensor, torch.nn.Parameter)
+_NO_MODE = {_keys("BackendSelect", "ADInplaceOrView"), _keys("BackendSelect")}
+_keys_of, _modes = torch._C._dispatch_keys, torch._C._dispatch_tls_local_include_set
+
+
+def _no_mode() -> bool:
+    """Whether a call is eager and under no transformation, mode of PyTorch's dispatcher, or forward derivative."""
+    return _modes().raw_repr() in _NO_MODE and forward_ad._current_level < 0
+
+
+def _is_plain(A: Tensor) -> bool:
+    """Whether PyTorch's dispatcher would do no more for A than record autograd: no subclass, and no bit for a negative."""
+    return type(A) in _OWN_TYPES and _keys_of(A).raw_repr() in _PLAIN
 
 
 def _empty(like: Tensor, rows: Any, cols: Any) -> Tensor:
@@ -250,10 +339,17 @@ def _smaller(A: Tensor) -> Any:
 
 
 def _quoin_qr(A: Tensor, mode: str) -> Any:
-    return _functions.qr(A.detach(), mode=mode, check_finite=False)
+    with torch._C._AutoDispatchBelowADInplaceOrView():
+        return _functions.qr(A.detach(), mode=mode, check_finite=False)
+
+
+_to_capsule, _from_capsule = torch._C._to_dlpack, torch._C._from_dlpack
 
 
 def _qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
+    if not A.is_cuda and not complete:
+        Q, R = _core.tensor_qr(_to_capsule(A), True)
+        return _from_capsule(Q), _from_capsule(R)
     Q, R = _quoin_qr(A, "complete" if complete else "reduced")
     return Q, R
 
@@ -262,6 +358,12 @@ def _fake_qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
     m, n = A.shape[-2:]
     k = m if complete else _smaller(A)
     return _empty(A, m, k), _empty(A, k, n)
+
+
+def _r(A: Tensor) -> Tensor:
+    if not A.is_cuda:
+        return _from_capsule(_core.tensor_qr(_to_capsule(A), False)[1])
+    return _quoin_qr(A, "r")
 
 
 def _geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
@@ -288,95 +390,232 @@ def _each(call: Any, results: Tensor, *stacks: Tensor) -> Tensor:
     return results
 
 
+def _solve(A: Tensor, B: Tensor, Q: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
+    """The X of `lstsq` by Q and R of A, or of Aᵀ where A is wide; and B − A X where A is tall, otherwise nothing."""
+    m, n = A.shape[-2:]
+    with _autocast_off(A.device):
+        X = _over(R, Q.mT @ B) if m >= n else Q @ _under(R, B)
+        return X, B - A @ X if m > n else A.new_empty(*A.shape[:-2], 0)
+
+
 # ---- derivatives ---------------------------------------------------------------------------------------------------------
 
 
-def _of_qr(Q: Tensor, R: Tensor, gQ: Tensor, gR: Tensor) -> Tensor:
+def _over(R: Tensor, B: Tensor) -> Tensor:
+    """R⁻¹ B."""
+    return torch.linalg.solve_triangular(R, B, upper=True)
+
+
+def _under(R: Tensor, B: Tensor) -> Tensor:
+    """R⁻ᵀ B."""
+    return torch.linalg.solve_triangular(R.mT, B, upper=False)
+
+
+def _times_inverse(B: Tensor, R: Tensor) -> Tensor:
+    """B R⁻¹."""
+    return torch.linalg.solve_triangular(R, B, upper=True, left=False)
+
+
+def _first(A: Tensor, k: int) -> Tensor:
+    """The first k columns."""
+    return A if A.shape[-1] == k else A[..., :k]  # a slice of all columns has no rule for some of PyTorch's transformations
+
+
+def _or_zeros(derivative: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if derivative is None else derivative
+
+
+def _qr_gradients(Q: Tensor, R: Tensor, complete: bool, gQ: Tensor | None, gR: Tensor | None) -> tuple[Tensor]:
     """The gradient of A = Q R from those of Q (M × K) and R (K × N): Walter and Lehmann (2018); for M < N Roberts and Roberts (2020).
 
     A = [X Y], R = [R₁ R₂]:    Y = Q R₂ gives gY = Q gR₂, and adds Y gR₂ᵀ to gQ;
     gX = (gQ + Q S) R₁⁻ᵀ,    S symmetric with the upper triangle of gR₁ R₁ᵀ − Qᵀ gQ.
     """
-    k = Q.shape[-1]
-    R1, R2, gR1, gR2 = R[..., :k], R[..., k:], gR[..., :k], gR[..., k:]
-    gQ = gQ + Q @ (R2 @ gR2.mT)
+    k, n = Q.shape[-1], R.shape[-1]
+    if k > n:
+        _refuse_complete()
+    gQ, gR = _or_zeros(gQ, Q), _or_zeros(gR, R)
+    R1, gR1 = _first(R, k), _first(gR, k)
+    if n > k:
+        R2, gR2 = R[..., k:], gR[..., k:]
+        gQ = gQ + Q @ (R2 @ gR2.mT)
     P = (gR1 @ R1.mT - Q.mT @ gQ).triu()
     gX = torch.linalg.solve_triangular(R1.mT, gQ + Q @ (P + P.triu(1).mT), upper=False, left=False)
-    return torch.cat([gX, Q @ gR2], dim=-1)
+    return (torch.cat([gX, Q @ gR2], dim=-1) if n > k else gX,)
 
 
-def _qr_backward(ctx: Any, gQ: Tensor, gR: Tensor) -> Any:
-    _, Q, R = ctx.saved_tensors
-    if Q.shape[-1] > R.shape[-1]:
-        raise RuntimeError("The derivative of quoin.torch.qr is not implemented for mode='complete' and M > N")
-    return _of_qr(Q, R, gQ, gR), None
+_LARGEST_OF_LOOPS = 1 << 14  # M K N from which on PyTorch's products take less time than plain loops
 
 
-def _orthonormalize_backward(ctx: Any, gQ: Tensor) -> Tensor:
-    A, Q = ctx.saved_tensors
-    R = (Q.mT @ A).triu()
-    return _of_qr(Q, R, gQ, torch.zeros_like(R))
+class _ThinQR(torch.autograd.Function):
+    """The operator qr of plain tensors: what an eager call takes, in less time than PyTorch's dispatcher."""
+
+    @staticmethod
+    def forward(ctx: Any, A: Tensor) -> tuple[Tensor, Tensor]:
+        Q, R = _qr(A, False)
+        ctx.save_for_backward(Q, R)
+        ctx.set_materialize_grads(False)
+        return Q, R
+
+    @staticmethod
+    def backward(ctx: Any, gQ: Tensor | None, gR: Tensor | None) -> Tensor:
+        Q, R = ctx.saved_tensors
+        if Q.shape[-2] * R.shape[-2] * R.shape[-1] <= _LARGEST_OF_LOOPS and not Q.is_cuda and not torch.is_grad_enabled():
+            if _no_mode() and _is_plain(Q) and _is_plain(R) and (gQ is None or _is_plain(gQ)) and (gR is None or _is_plain(gR)):
+                gQ, gR = gQ if gQ is None else _to_capsule(gQ), gR if gR is None else _to_capsule(gR)
+                return _from_capsule(_core.tensor_qr_gradient(_to_capsule(Q), _to_capsule(R), gQ, gR))
+        with _autocast_off(Q.device):
+            return _qr_gradients(Q, R, False, gQ, gR)[0]
 
 
-def _of_reflectors(A: Tensor, tau: Tensor, C: Tensor, transpose: bool, gY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of A, tau and C from that of Y = C − V S, S = op(T) P, P = Vᵀ C.
+def _thin_qr(A: Tensor) -> tuple[Tensor, Tensor]:
+    if torch.compiler.is_dynamo_compiling() or not (_no_mode() and _is_plain(A)):
+        return _dispatched(torch.ops.quoin.qr, A, False)
+    return _ThinQR.apply(A) if A.requires_grad and torch.is_grad_enabled() else _qr(A, False)
 
-    T = M⁻¹ D, M = I + D U, D = diag(tau), U the strict upper triangle of VᵀV (Joffrain et al. 2006).
+
+def _qr_tangents(Q: Tensor, R: Tensor, complete: bool, dA: Tensor) -> tuple[Tensor, Tensor]:
+    """The tangents of Q and R from that of A = [X Y], R = [R₁ R₂]: with C = dX R₁⁻¹ and the skew W of tril(Qᵀ C, −1),
+
+    dQ = C − Q (QᵀC − W),    dR₁ = (QᵀC − W) R₁,    dR₂ = Qᵀ (dY − dQ R₂).
     """
+    k, n = Q.shape[-1], R.shape[-1]
+    if k > n:
+        _refuse_complete()
+    R1 = _first(R, k)
+    C = _times_inverse(_first(dA, k), R1)
+    B = Q.mT @ C
+    upper = B.triu() + B.tril(-1).mT
+    dQ, dR = C - Q @ upper, upper @ R1
+    if n > k:
+        dR = torch.cat([dR, Q.mT @ (dA[..., k:] - dQ @ R[..., k:])], dim=-1)
+    return dQ, dR
+
+
+def _refuse_complete() -> None:
+    raise RuntimeError("The derivative of quoin.torch.qr is not implemented for mode='complete' and M > N")
+
+
+def _compact(A: Tensor, tau: Tensor) -> tuple[Tensor, ...]:
+    """V, D = diag(tau), U = the strict upper triangle of VᵀV, M = I + D U, T = M⁻¹ D: Q = I − V T Vᵀ (Joffrain et al. 2006)."""
     k = tau.shape[-1]
     V = A[..., :k].tril(-1) + torch.eye(A.shape[-2], k, dtype=A.dtype, device=A.device)
     D = torch.diag_embed(tau)
     U = (V.mT @ V).triu(1)
     M = D @ U + torch.eye(k, dtype=A.dtype, device=A.device)
-    T = torch.linalg.solve_triangular(M, D, upper=True)
+    return V, D, U, M, _over(M, D)
+
+
+def _apply_q_gradients(A: Tensor, tau: Tensor, C: Tensor, transpose: bool, gY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of A, tau and C from that of Y = C − V S, S = op(T) P, P = Vᵀ C."""
+    V, D, U, M, T = _compact(A, tau)
     opT = T.mT if transpose else T
     P = V.mT @ C
     gS = -V.mT @ gY
     gP = opT.mT @ gS
     gC = gY + V @ gP
     gT = P @ gS.mT if transpose else gS @ P.mT
-    gD = torch.linalg.solve_triangular(M.mT, gT, upper=False)
+    gD = _under(M, gT)
     gM = -gD @ T.mT
     gU = (D @ gM).triu(1)
     gV = C @ gP.mT - gY @ (opT @ P).mT + V @ (gU + gU.mT)
     gtau = gD.diagonal(dim1=-2, dim2=-1) + (gM * U).sum(-1)
-    gA = torch.cat([gV.tril(-1), torch.zeros_like(A[..., k:])], dim=-1)
+    gA = torch.cat([gV.tril(-1), torch.zeros_like(A[..., tau.shape[-1] :])], dim=-1)
     return gA, gtau, gC
 
 
-def _apply_q_backward(ctx: Any, gY: Tensor) -> Any:
-    A, tau, C, _ = ctx.saved_tensors
-    return *_of_reflectors(A, tau, C, ctx.others[0], gY), None
+def _apply_q_tangents(
+    A: Tensor, tau: Tensor, C: Tensor, transpose: bool, dA: Tensor | None, dtau: Tensor | None, dC: Tensor | None
+) -> Tensor:
+    """The tangent of Y = C − V op(T) Vᵀ C, from M T = D."""
+    V, D, U, M, T = _compact(A, tau)
+    dV = _or_zeros(dA, A)[..., : tau.shape[-1]].tril(-1)
+    dD = torch.diag_embed(_or_zeros(dtau, tau))
+    dC = _or_zeros(dC, C)
+    dU = (dV.mT @ V + V.mT @ dV).triu(1)
+    dT = _over(M, dD - (dD @ U + D @ dU) @ T)
+    if transpose:
+        T, dT = T.mT, dT.mT
+    P = V.mT @ C
+    return dC - dV @ (T @ P) - V @ (dT @ P + T @ (dV.mT @ C + V.mT @ dC))
 
 
-def _householder_product_backward(ctx: Any, gQ: Tensor) -> Any:
-    A, tau, _ = ctx.saved_tensors
-    eye = torch.eye(*A.shape[-2:], dtype=A.dtype, device=A.device).expand_as(A)
-    return _of_reflectors(A, tau, eye, False, gQ)[:2]
+def _columns_of_identity(A: Tensor) -> Tensor:
+    return torch.eye(*A.shape[-2:], dtype=A.dtype, device=A.device).expand_as(A)
 
 
-_define("qr(Tensor A, bool complete) -> (Tensor, Tensor)", _qr, _fake_qr, _qr_backward)
-_define("r(Tensor A) -> Tensor", lambda A: _quoin_qr(A, "r"), lambda A: _empty(A, _smaller(A), A.shape[-1]))
-_define(
-    "orthonormalize(Tensor A) -> Tensor",
-    lambda A: _quoin_qr(A, "reduced").Q,
-    lambda A: _empty(A, A.shape[-2], _smaller(A)),
-    _orthonormalize_backward,
+def _solve_gradients(
+    A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, E: Tensor, gX: Tensor | None, gE: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    """The gradients of A and B from those of X and E = B − A X. Those of Q and R are in A's.
+
+    Of full column rank, with G = gX − Aᵀ gE, W = (AᵀA)⁻¹ G, Z = A W + gE:    gA = E Wᵀ − Z Xᵀ, gB = Z.
+    Of full row rank, with Y = (A Aᵀ)⁻¹ B, Z = (A Aᵀ)⁻¹ A gX:    gA = Y (gX − Aᵀ Z)ᵀ − Z Xᵀ, gB = Z.
+    """
+    m, n = A.shape[-2:]
+    gX = _or_zeros(gX, X)
+    if m < n:
+        V = Q.mT @ gX
+        Z = _over(R, V)
+        return _over(R, _under(R, B)) @ (gX - Q @ V).mT - Z @ X.mT, Z, None, None
+    if m == n:
+        Z = Q @ _under(R, gX)
+        return -Z @ X.mT, Z, None, None
+    gE = _or_zeros(gE, E)
+    V = _under(R, gX - A.mT @ gE)
+    Z = Q @ V + gE
+    return E @ _over(R, V).mT - Z @ X.mT, Z, None, None
+
+
+def _solve_tangents(
+    A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, E: Tensor, dA: Tensor | None, dB: Tensor | None, dQ: Any, dR: Any
+) -> tuple[Tensor, Tensor]:
+    """The tangents of X and E = B − A X, with C = dB − dA X: dE = C − A dX and
+
+    dX = R⁻¹ (Qᵀ C + R⁻ᵀ dAᵀ E) of full column rank, dX = Q R⁻ᵀ C + (I − Q Qᵀ) dAᵀ (A Aᵀ)⁻¹ B of full row rank.
+    """
+    m, n = A.shape[-2:]
+    dA = _or_zeros(dA, A)
+    C = _or_zeros(dB, B) - dA @ X
+    if m < n:
+        G = dA.mT @ _over(R, _under(R, B))
+        return Q @ (_under(R, C) - Q.mT @ G) + G, torch.zeros_like(E)
+    if m == n:
+        return _over(R, Q.mT @ C), torch.zeros_like(E)
+    dX = _over(R, Q.mT @ C + _under(R, dA.mT @ E))
+    return dX, C - A @ dX
+
+
+_complete_qr = _define("qr(Tensor A, bool complete) -> (Tensor, Tensor)", _qr, _fake_qr, slice(1, 3), _qr_gradients, _qr_tangents)
+_r_operator = _define(
+    "r(Tensor A) -> Tensor",
+    _r,
+    lambda A: _empty(A, _smaller(A), A.shape[-1]),
+    slice(0, 2),
+    tangents=lambda A, R, dA: _qr_tangents(_times_inverse(_first(A, R.shape[-2]), _first(R, R.shape[-2])), R, False, dA)[1],
+    instead=lambda A: torch.ops.quoin.qr(A, False)[1],  # with Q, which gradients need
 )
-_define(
+_geqrf_operator = _define(
     "geqrf(Tensor A) -> (Tensor, Tensor)",
     _geqrf,
     lambda A: (_empty(A, *A.shape[-2:]), A.new_empty(*A.shape[:-2], _smaller(A))),
 )
-_define(
+_householder_product_operator = _define(
     "householder_product(Tensor A, Tensor tau) -> Tensor",
     _householder_product,
     lambda A, tau: _empty(A, *A.shape[-2:]),
-    _householder_product_backward,
+    slice(0, 2),
+    lambda A, tau, gQ: _apply_q_gradients(A, tau, _columns_of_identity(A), False, gQ)[:2],
+    lambda A, tau, dA, dtau: _apply_q_tangents(A, tau, _columns_of_identity(A), False, dA, dtau, None),
 )
-_define(
+_apply_q_operator = _define(
     "apply_q(Tensor A, Tensor tau, Tensor C, bool transpose) -> Tensor",
     _apply_q,
     lambda A, tau, C, transpose: _empty(C, *C.shape[-2:]),
-    _apply_q_backward,
+    slice(0, 3),
+    _apply_q_gradients,
+    _apply_q_tangents,
+)
+_solve_operator = _define(
+    "solve(Tensor A, Tensor B, Tensor Q, Tensor R) -> (Tensor, Tensor)", _solve, _solve, slice(0, 6), _solve_gradients, _solve_tangents
 )

@@ -68,6 +68,13 @@ Matrix<T> placed(Context<Host>&, Matrix<T>&& A) {
     return std::move(A);
 }
 
+/// A = QR in memory that the library allocates; the last argument is for arrays on a GPU.
+template <class T>
+QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
+    if (A.is_readable()) return qr<T, Host>(ctx, A.input(), options);
+    return qr<T, Host>(ctx, copy_of<T>(ctx, A), plan_qr<T>(ctx, A.rows, A.cols, options));
+}
+
 /// A as a column-major view: of its own memory, or of a copy.
 template <class T, class D>
 struct ColumnMajor {
@@ -143,14 +150,19 @@ StridedMatrix<T, D> matrix_of(const Array<T, D>& array) {
     return Batch<T, D>(array)[0];
 }
 
-/// A NumPy array of `shape` and `strides` over the memory of M, which it owns.
-template <class T>
-nb::object to_numpy(Matrix<T>&& M, const std::vector<std::size_t>& shape, const std::vector<std::int64_t>& strides) {
+/// Returns an array of `shape` and `strides` that owns the memory of M: of the library Kind, or a DLPack capsule if none is given.
+template <class T, class... Kind>
+nb::object to_library(Matrix<T>&& M, const std::vector<std::size_t>& shape, const std::vector<std::int64_t>& strides) {
     static T nothing;  // an array of no entries has an address too
     auto* owned = new Matrix<T>(std::move(M));
     nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Matrix<T>*>(p); });
     T* data = owned->data() ? owned->data() : &nothing;
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), owner, strides.data()));
+    return nb::cast(nb::ndarray<Kind..., T>(data, shape.size(), shape.data(), owner, strides.data()));
+}
+
+template <class T>
+nb::object to_numpy(Matrix<T>&& M, const std::vector<std::size_t>& shape, const std::vector<std::int64_t>& strides) {
+    return to_library<T, nb::numpy>(std::move(M), shape, strides);
 }
 
 /// M as an array in Fortran order.

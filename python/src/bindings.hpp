@@ -18,6 +18,8 @@ void bind_plan(nb::module_& module);
 
 // On the host alone.
 void bind_gram_schmidt(nb::module_& module);
+/// For quoin.torch.
+void bind_tensors(nb::module_& module);
 /// For ranks, whose messages an object of Python carries.
 void bind_distributed(nb::module_& module);
 void bind_lyapunov(nb::module_& module);

@@ -6,13 +6,8 @@
 namespace quoin::python {
 namespace {
 
-/// A = QR; on a GPU in `memory`, if that is there. On the host the library allocates.
-template <class T>
-QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
-    if (A.is_readable()) return qr<T, Host>(ctx, A.input(), options);
-    return qr<T, Host>(ctx, copy_of<T>(ctx, A), plan_qr<T>(ctx, A.rows, A.cols, options));
-}
 #ifdef QUOIN_HAVE_CUDA
+/// A = QR in `memory`, if that is there.
 template <class T>
 QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, const Options& options,
                           Matrix<T, Cuda>&& memory = {}) {

@@ -39,6 +39,7 @@ NB_MODULE(_core, module) {
     bind_streams(module);
     bind_gram_schmidt(module);
     bind_plan(module);
+    bind_tensors(module);
     bind_online_robust_pca(module);
     bind_robust_pca(module);
     bind_lyapunov(module);

@@ -294,6 +294,17 @@ def test_the_build_takes_the_headers_of_the_oldest_jax_that_the_extra_allows():
     assert any(needed.startswith(f"jaxlib=={oldest}.0;") for needed in project["build-system"]["requires"])
 
 
+def test_tracers_are_refused_with_the_way_out():
+    import quoin
+
+    A = jnp.ones((4, 2))
+    for transform in (jax.jit, jax.grad, jax.vmap):
+        with pytest.raises(TypeError, match="quoin.jax has qr"):
+            transform(lambda A: quoin.qr(A).R)(A)
+    with pytest.raises(TypeError, match="bfloat16"):
+        quoin.qr(A.astype("bfloat16"))
+
+
 def test_docstrings():
     result = doctest.testmod(qj)
     assert result.attempted > 3 and result.failed == 0

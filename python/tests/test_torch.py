@@ -72,6 +72,36 @@ def test_autocast_computes_in_float32(device):
     assert Q.dtype == torch.float32 and torch.equal(Q, qt.qr(B.float()).Q)
 
 
+@pytest.mark.parametrize("shape", [(30, 6), (6, 6), (6, 30)], ids=str)
+def test_derivatives_under_autocast_are_float32s(shape, device):
+    A, T = normal(*shape, dtype=torch.float32, device=device), normal(*shape, dtype=torch.float32, device=device)
+    B = normal(shape[0], 2, dtype=torch.float32, device=device)
+    functions = [
+        lambda A: qt.qr(A).Q.sin().sum() + qt.qr(A).R.cos().sum(),
+        lambda A: qt.orthonormalize(A).sin().sum(),
+        lambda A: qt.lstsq(A, B * A[:, :1]).solution.sin().sum(),
+        lambda A: (qt.lstsq(A, B).residuals + 0 * A.sum()).sum(),
+    ]
+    if shape[0] >= shape[1]:
+        functions.append(lambda A: qt.householder_product(A / 9, A[0] / 9).sin().sum())
+        functions.append(lambda A: qt.apply_q(A / 9, A[0] / 9, B).sin().sum())
+    for f in functions:
+        G = A.clone().requires_grad_()
+        for derivative in (
+            lambda: torch.autograd.grad(f(G), G)[0],
+            lambda: torch.func.grad(f)(A),
+            lambda: torch.func.jvp(f, (A,), (T,))[1],
+        ):
+            expected = derivative()
+            with torch.autocast(device, dtype=torch.bfloat16):
+                assert (A @ A.mT).dtype == torch.bfloat16
+                assert torch.equal(derivative(), expected)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        solution = qt.lstsq(A, B).solution
+    exact = torch.linalg.lstsq(A.cpu().double(), B.cpu().double(), driver="gels").solution
+    assert (solution.cpu() - exact).norm() < 1e-4 * exact.norm()
+
+
 def test_nan_propagates_and_stays_in_its_matrix(device):
     A = normal(3, 20, 4, device=device)
     A[1, 5, 2] = torch.nan
@@ -131,11 +161,12 @@ def test_gradients_of_first_and_second_order(shape, device):
     if m <= n:
         functions.append(lambda A: qt.qr(A, "complete"))
     for function in functions:
-        assert torch.autograd.gradcheck(function, A)
-        assert torch.autograd.gradgradcheck(function, A)
+        assert torch.autograd.gradcheck(function, A, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True)
+        assert torch.autograd.gradgradcheck(function, A, check_fwd_over_rev=True)
     B = normal(*shape[:-1], 2, device=device, grad=True)
-    assert torch.autograd.gradcheck(lambda A, B: qt.lstsq(A, B).solution, (A, B))
-    assert torch.autograd.gradgradcheck(lambda A, B: qt.lstsq(A, B).solution, (A, B))
+    outputs = slice(0, 2 if m > n else 1)
+    assert torch.autograd.gradcheck(lambda A, B: qt.lstsq(A, B)[outputs], (A, B), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda A, B: qt.lstsq(A, B)[outputs], (A, B), check_fwd_over_rev=True)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[-2] >= shape[-1]], ids=str)
@@ -147,9 +178,10 @@ def test_gradients_of_reflectors(shape, left_out, device):
     a, tau = a.requires_grad_(), tau.requires_grad_()
     C = normal(*shape[:-1], 2, device=device, grad=True)
     for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
-        assert check(qt.householder_product, (a, tau))
+        forward = {"check_forward_ad" if check is torch.autograd.gradcheck else "check_fwd_over_rev": True}
+        assert check(qt.householder_product, (a, tau), **forward)
         for transpose in (True, False):
-            assert check(lambda a, tau, C: qt.apply_q(a, tau, C, True, transpose), (a, tau, C))
+            assert check(lambda a, tau, C: qt.apply_q(a, tau, C, True, transpose), (a, tau, C), **forward)
     right = C.detach().mT.contiguous().requires_grad_()
     assert torch.autograd.gradcheck(lambda a, tau, C: qt.apply_q(a, tau, C, False), (a, tau, right))
 
@@ -165,12 +197,145 @@ def test_gradients_agree_with_torch(shape, device):
     assert torch.allclose(*gradients, atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(6, 4), (3, 3), (3, 5), (2, 5, 3), (2, 2, 3, 4), (80, 40)], ids=str)
+def test_the_gradient_by_loops_is_that_by_products(shape, device):
+    k = min(shape[-2:])
+    A = normal(*shape, device=device, grad=True)
+    gQ, gR = normal(*shape[:-1], k, device=device), normal(*shape[:-2], k, shape[-1], device=device)
+    gradients = [(gQ, gR), (gQ, None), (None, gR), (gQ.mT.contiguous().mT, gR[..., :1].expand_as(gR))]
+    z = torch.complex(gQ, gQ)
+    gradients.append((z.conj().imag, gR))  # with the bit for a negative
+    for of_Q, of_R in gradients:
+        outputs = [(x, g) for x, g in zip(qt.qr(A), (of_Q, of_R)) if g is not None]
+        loops = torch.autograd.grad([x for x, _ in outputs], A, [g for _, g in outputs], retain_graph=True)[0]
+        products = torch.autograd.grad([x for x, _ in outputs], A, [g for _, g in outputs], create_graph=True)[0]
+        assert products.requires_grad and torch.allclose(loops, products, rtol=1e-10, atol=1e-10)
+
+
+def test_a_is_not_kept_for_the_backward(device):
+    for shape in ((6, 4), (4, 6)):
+        A = normal(*shape, device=device, grad=True)
+        B, kept = A * 1, []
+        with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.data_ptr()) or x, lambda x: x):
+            Q, R = qt.qr(B)
+            X = qt.orthonormalize(B)
+        assert len(kept) == 4 and B.data_ptr() not in kept
+        B.zero_()
+        (Q.sum() + R.sum() + X.sum()).backward()
+        other = A.detach().clone().requires_grad_()
+        Q, R = qt.qr(other)
+        (2 * Q.sum() + R.sum()).backward()
+        assert torch.allclose(A.grad, other.grad)
+
+
+def nested(of):
+    """Functions of A by quoin.torch and by torch.linalg, as pairs."""
+    m, n = of.shape
+    W, V, b = normal(m, min(m, n)), normal(min(m, n), n), normal(m, 2)
+
+    def by(qr):
+        def function(A):
+            Q, R = qr(A)
+            return (Q * Q[:1] * W).sum() + (R * R[:, :1] * V).sin().sum()
+
+        return function
+
+    yield by(qt.qr), by(torch.linalg.qr)
+    yield lambda A: (qt.qr(A, "r").R ** 2 * V).sum(), lambda A: (torch.linalg.qr(A).R ** 2 * V).sum()
+    yield tuple(lambda A, q=q: (q(A) * q(A)[:1] * W).sum() for q in (qt.orthonormalize, lambda A: torch.linalg.qr(A).Q))
+    yield tuple(lambda A, s=s: s(A, b * A[:, :1]).solution.sin().sum() for s in (qt.lstsq, torch.linalg.lstsq))
+    if m >= n:
+        tau = torch.linspace(0.5, 1, n, dtype=F64)
+
+        def reflected(A, tau, C, transpose):
+            V = A.tril(-1) + torch.eye(m, n, dtype=F64)
+            for i in range(n) if transpose else reversed(range(n)):
+                C = C - tau[i] * V[:, i : i + 1] @ (V[:, i : i + 1].mT @ C)
+            return C
+
+        for transpose in (False, True):
+            yield (lambda A, t=transpose: qt.apply_q(A, tau * A[0], b * A[:, :1], True, t).sin().sum(),
+                   lambda A, t=transpose: reflected(A, tau * A[0], b * A[:, :1], t).sin().sum())  # fmt: skip
+        eye = torch.eye(m, n, dtype=F64)
+        yield (lambda A: (qt.householder_product(A, tau * A[0]).sin() * A).sum(),
+               lambda A: (reflected(A, tau * A[0], eye, False).sin() * A).sum())  # fmt: skip
+
+
+DERIVATIVES = {
+    "grad": lambda f: lambda A: (torch.func.grad(f)(A) * A.cos()).sum(),
+    "vjp": lambda f: lambda A: torch.func.vjp(f, A)[0].sin() + (torch.func.vjp(f, A)[1](torch.ones((), dtype=F64))[0] * A).sum(),
+    "jvp": lambda f: lambda A: torch.stack(torch.func.jvp(f, (A,), (A.cos(),))).sin().sum(),
+    "jacrev": lambda f: lambda A: (torch.func.jacrev(f)(A) * A.cos()).sum(),
+    "jacfwd": lambda f: lambda A: (torch.func.jacfwd(f)(A) * A.cos()).sum(),
+    "hessian": lambda f: lambda A: torch.func.hessian(f)(A).flatten()[:7].sum(),
+    "vmap": lambda f: lambda A: torch.vmap(f)(torch.stack([A, 1.5 * A + 0.1])).sum(),
+    "autograd": lambda f: lambda A: (torch.autograd.grad(f(A), A, create_graph=True)[0] * A.cos()).sum(),
+}
+TWO = [(a, b) for a in ("grad", "vjp", "jvp", "vmap") for b in ("grad", "vjp", "jvp", "vmap")]
+MORE = [("jacrev", "jacrev"), ("jacfwd", "jacrev"), ("jacrev", "jacfwd"), ("hessian",)]
+THREE = [("grad", "grad", "grad"), ("jvp", "jvp", "jvp"), ("grad", "jvp", "grad"), ("jvp", "grad", "vjp"), ("vmap", "jacfwd", "jacrev"),
+         ("jacrev", "vmap", "jvp"), ("grad", "vmap", "grad")]  # fmt: skip
+
+
+def derivative(path, f):
+    for name in path:
+        f = DERIVATIVES[name](f)
+    return f
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 3), (3, 4)], ids=str)
+def test_nested_derivatives(shape):
+    torch.manual_seed(3)
+    A = normal(*shape)
+    for ours, theirs in nested(A):
+        for path in TWO if shape == (3, 3) else [*TWO, *MORE, *THREE]:
+            assert torch.allclose(derivative(path, ours)(A), derivative(path, theirs)(A), rtol=1e-8, atol=1e-8), path
+        for path in [("autograd", "autograd"), ("grad",), ("jvp",), ("vjp", "grad")]:  # with ordinary autograd outside
+            of_both = []
+            for f in (ours, theirs):
+                B = A.clone().requires_grad_()
+                of_both.append(torch.autograd.grad(derivative(path, f)(B) + B.sin().sum(), B)[0])
+            assert torch.allclose(*of_both, rtol=1e-8, atol=1e-8), path
+
+
+@pytest.mark.parametrize("path", [("grad", "grad"), ("jvp", "grad")], ids="-".join)
+def test_nested_derivatives_compile(path):
+    torch.manual_seed(4)
+    A = normal(4, 3)
+    functions = [ours for ours, _ in nested(A)][:5:2]  # qr, orthonormalize, apply_q
+    functions.append(lambda A: (qt.qr(A, "r").R ** 2).sin().sum() + qt.lstsq(A, A[:, 0].sin()).residuals.sum())
+    compiled = torch.compile(lambda A: [derivative(path, f)(A) for f in functions], fullgraph=True, backend="aot_eager")
+    for f, result in zip(functions, compiled(A)):
+        assert torch.allclose(result, derivative(path, f)(A), rtol=1e-10, atol=1e-10)
+
+
+def test_other_ways_to_a_jacobian(device):
+    A, T = normal(5, 3, device=device), normal(5, 3, device=device)
+
+    def f(A):
+        Q, R = qt.qr(A)
+        return torch.cat([Q, R]).sin()
+
+    expected = torch.autograd.functional.jacobian(lambda A: torch.cat(tuple(torch.linalg.qr(A))).sin(), A)
+    for options in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
+        assert torch.allclose(torch.autograd.functional.jacobian(f, A, **options), expected, atol=1e-10)
+    with torch.autograd.forward_ad.dual_level():
+        tangent = torch.autograd.forward_ad.unpack_dual(f(torch.autograd.forward_ad.make_dual(A, T))).tangent
+    assert torch.allclose(tangent, (expected * T).sum((-2, -1)), atol=1e-10)
+    value, product = torch.func.linearize(f, A)
+    assert torch.allclose(value, f(A)) and torch.allclose(product(T), tangent)
+
+
 def test_what_has_no_derivative(device):
     A = normal(6, 3, device=device, grad=True)
     with pytest.raises(RuntimeError, match="complete"):
         qt.qr(A, "complete").Q.sum().backward()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="complete"):
+        torch.func.jvp(lambda A: qt.qr(A, "complete").Q, (A.detach(),), (A.detach(),))
+    with pytest.raises(RuntimeError, match="not implemented"):
         qt.geqrf(A).tau.sum().backward()
+    with pytest.raises(RuntimeError, match="not implemented"):
+        torch.func.jvp(lambda A: qt.geqrf(A).tau, (A.detach(),), (A.detach(),))
 
 
 # ---- transformations -----------------------------------------------------------------------------------------------------
@@ -181,7 +346,7 @@ def test_opcheck(device):
     a, tau = qt.geqrf(A)
     ops = torch.ops.quoin
     for op, arguments in [(ops.qr, (A, False)), (ops.qr, (A, True)), (ops.qr, (A[0].mT, False)), (ops.r, (A,)), (ops.r, (A.mT,)),
-                          (ops.orthonormalize, (A,)), (ops.geqrf, (A,)), (ops.householder_product, (a, tau)),
+                          (ops.geqrf, (A,)), (ops.householder_product, (a, tau)),
                           (ops.householder_product, (a, tau[:, :2])), (ops.apply_q, (a, tau, C, False)), (ops.apply_q, (a, tau, C, True))]:
         for grad in (False, op not in (ops.geqrf, ops.r) and (op != ops.qr or not arguments[1])):
             torch.library.opcheck(op.default, [x.clone().requires_grad_(grad) if torch.is_tensor(x) else x for x in arguments])
@@ -210,7 +375,8 @@ def test_a_vmap_is_one_batch(device):
     from unittest import mock
 
     A = normal(5, 8, 3, device=device)
-    with mock.patch.object(quoin._functions, "qr", wraps=quoin._functions.qr) as calls:
+    where, name = (qt._core, "tensor_qr") if device == "cpu" else (quoin._functions, "qr")
+    with mock.patch.object(where, name, wraps=getattr(where, name)) as calls:
         Q, R = torch.vmap(qt.qr)(A)
     assert calls.call_count == 1 and torch.equal(Q, qt.qr(A).Q) and torch.equal(R, qt.qr(A).R)
     last = A.permute(1, 2, 0)
@@ -258,6 +424,45 @@ def test_bad_input_is_refused_in_pytorchs_way(device):
             call()
     with pytest.raises(TypeError, match="must be Tensor"):
         qt.qr(np.eye(3))
+
+
+def test_bits_of_pytorchs_are_read(device):
+    """A sign, a conjugate and zero that PyTorch keeps as a bit."""
+    z = torch.randn(12, 3, dtype=torch.complex128, device=device)
+    A = z.conj().imag
+    assert A.is_neg()
+    plain, b = A.clone(), A[:, 0]
+    assert not plain.is_neg() and b.is_neg() and torch.equal(A, plain)
+
+    def equal(ours, expected):
+        assert all(torch.equal(x, y) for x, y in zip(ours, expected) if torch.is_tensor(x))
+
+    for call in (
+        quoin.qr,
+        lambda A: quoin.qr([A, A[:5]])[1],
+        lambda A: [torch.as_tensor(quoin.qr([A, A]).R)] if device == "cpu" else quoin.qr([A, A]).R,
+        lambda A: [quoin.factor(A).R, quoin.factor(A).apply(A)],
+        quoin.svd,
+        lambda A: quoin.lstsq(A, A[:, 0])[:1],
+        lambda A: quoin.robust_pca(A)[:2],
+        qt.qr,
+        lambda A: [qt.orthonormalize(A), *qt.geqrf(A), *qt.lstsq(A, A[:, 0])],
+    ):
+        equal(call(A), call(plain))
+    if device == "cpu":
+        stream = quoin.StreamingR()
+        stream.partial_fit(A)
+        assert (torch.as_tensor(stream.R).abs() - torch.linalg.qr(plain).R.abs()).norm() < 1e-13
+    with pytest.raises(TypeError, match="complex128"):
+        quoin.qr(z.conj())
+    zero = torch._efficientzerotensor((4, 2), dtype=F64, device=device)
+    assert float(abs(quoin.qr(zero).R).max()) == 0 == float(abs(qt.qr(zero).R).max())
+
+
+def test_types_that_are_not_computed_are_named(device):
+    for dtype in (torch.bfloat16, torch.float16):
+        with pytest.raises(TypeError, match=str(dtype).removeprefix("torch.") + ".*float32|float32.*" + str(dtype).removeprefix("torch.")):
+            quoin.qr(normal(4, 2, device=device).to(dtype))
 
 
 def test_docstrings():
