@@ -47,7 +47,7 @@ void scan(Context<D>& ctx, Input<T, D> A, int safe, View<int, D> exponents, View
     const auto sweep = [&](Index s) { return Range{s * height, std::min(A.rows, (s + 1) * height)}; };
     using Bits = MagnitudeBits<Real<T>>;
     std::vector<Bits> tops(count * n);
-    const int threads = team(ctx, 0, A.rows * n);
+    const Team threads = team(ctx, 0, A.rows * n);
     Arena::Frame frame(ctx.state().arena);
     ThreadBuffers<T> buffers(frame, threads, A.by_rows ? height * tile : 0);
     for_parts(threads, (n + tile - 1) / tile, count, [&](Index J, Index s) {
