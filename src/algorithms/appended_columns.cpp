@@ -28,7 +28,7 @@ Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
     return plan_qr<T, D>(ctx, m, m, options);
 }
 
-/// A := A D, if that is needed, until its coefficients are asked for.
+/// Scales columns into range: A := A D, if needed. `unscale` takes D out of their coefficients.
 template <class T, class D>
 class ColumnsInRange {
 public:
@@ -37,7 +37,7 @@ public:
           scaled_(scaling_.needed(ctx, plan.check_finite) || plan.arithmetic != Arithmetic::Native) {
         if (scaled_) scaling_.scale(ctx, A);
     }
-    /// R := R D⁻¹ for those columns of A.
+    /// R := R D⁻¹, for `columns` of A.
     void unscale(Context<D>& ctx, MatrixView<T, D> R, Range columns) const {
         if (scaled_) scaling_.unscale(ctx, Part::All, R, columns);
     }
@@ -53,7 +53,7 @@ template <class T, class D>
 struct GramSchmidt<T, D>::Impl {
     Impl(Context<D>& ctx, Plan plan_) : plan(plan_), basis(ctx, plan_, 0), Q(ctx, plan_.rows, 0) {}
 
-    /// Memory for k columns, those there are kept.
+    /// Provides memory for k columns, and keeps the present ones.
     void reserve(Context<D>& ctx, Index k) {
         if (k <= Q.cols()) return;
         Matrix<T, D> new_Q(ctx, plan.rows, k), new_R(ctx, k, k);

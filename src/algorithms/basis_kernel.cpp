@@ -33,7 +33,7 @@ const BasisKernel<T, D>& ExplicitQ<T, D>::kernel(Context<D>& ctx) const {
 
 namespace {
 
-/// C := W C, or WᵀC; n rows.
+/// C := W C, or C := WᵀC. C has n rows.
 template <class T, class D>
 void apply_w(Context<D>& ctx, const BasisKernel<T, D>& kernel, Op op, MatrixView<T, D> C) {
     if (op == Op::None) flip_rows<T>(ctx, kernel.signs.view(), C);

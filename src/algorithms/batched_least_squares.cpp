@@ -1,4 +1,4 @@
-// Least squares for a batch: matrices of one shape at once where the device can, others one by one.
+// Least squares for a batch: several matrices of one shape at once if the device can, otherwise one by one.
 
 #include <exception>
 #include <mutex>
@@ -16,7 +16,7 @@ public:
     Solver(Context<D>& ctx, Index count, BatchView<const T, D> B, double rcond, bool checked, bool uniform)
         : ctx_(ctx), B_(B), count_(count), rcond_(rcond), checked_(checked), uniform_(uniform && B.uniform()) {}
 
-    /// Memory for solutions of n_of(b) rows, and triangular factors of r_of(b).
+    /// Allocates solutions of n_of(b) rows and triangular factors of r_of(b).
     template <class RowsOf, class SizeOf>
     void allocate(const RowsOf& n_of, const SizeOf& r_of) {
         const auto memory = [&](const auto& rows_of, const auto& cols_of) {
@@ -30,13 +30,14 @@ public:
         solution_.conditions = Batch<T, D>(ctx_, 1, 1, count_);
         solution_.R = memory(r_of, r_of);
     }
-    /// Throws what refused the first matrix of the batch that was refused.
+    /// Returns the solution. If `checked`, throws the error of the first matrix of the batch that was refused.
     BatchedLeastSquares<T, D> take() {
         if (checked_ && failure_) std::rethrow_exception(failure_);
         return std::move(solution_);
     }
 
-    /// A = QR of small matrices; those that this refuses by alone(ctx, b, B_b), which gives their LeastSquares.
+    /// Solves with A = QR of small matrices. Matrices that this refuses are solved by alone(ctx, b, B_b), which returns
+    /// their LeastSquares.
     template <class Alone>
     void solve_small(const SmallBatch<T, D>& small, Op op, Members members, const Alone& alone) {
         const bool some = small.solve(ctx_, op, members, B_, rcond_, checked_, solution_.X.view(),
@@ -81,7 +82,8 @@ private:
         write(ctx, {found.residual_norms.data(), norms.rows, 1}, norms);
         write(ctx, {&kappa, 1, 1}, condition);
     }
-    /// found = alone(ctx, b, B), or false; what that throws is kept for `take`, with the name of matrix b.
+    /// found := alone(ctx, b, B). Returns false if that throws. `take` throws the error then, with the name of matrix
+    /// b.
     template <class Alone>
     bool solved(Context<D>& ctx, Index b, MatrixView<const T, D> B, const Alone& alone, LeastSquares<T, D>& found) {
         try {
@@ -121,12 +123,12 @@ private:
     double rcond_;
     bool checked_, uniform_;
     BatchedLeastSquares<T, D> solution_;
-    std::mutex mutex_;  // of the first matrix that is refused
+    std::mutex mutex_;  // guards the first matrix that is refused
     Index refused_ = std::numeric_limits<Index>::max();
     std::exception_ptr failure_;
 };
 
-/// The transposes of the members, one after the other.
+/// Returns the transposes of the members, in order.
 template <class T, class D>
 Batch<T, D> transposes(Context<D>& ctx, BatchView<const T, D> A, const ShapeClass<T, D>& c) {
     Batch<T, D> At(ctx, c.n, c.m, c.count);
@@ -162,7 +164,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A
             continue;
         }
         SmallBatch<T, D> small(ctx, longer, c.k, c.count);
-        // NaN and Inf are found where the solution is looked at
+        // NaN and Inf are found when the solution is inspected
         if (!wide) {
             small.factor(ctx, A, c.members(), false);
         } else if (A.uniform()) {
@@ -202,7 +204,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& 
             });
             continue;
         }
-        std::optional<Batch<T, D>> V_R, tau;  // of the class, if one is asked for
+        std::optional<Batch<T, D>> V_R, tau;  // of the class, unpacked at the first use
         const auto unpack = [&] {
             const Members in_order{{}, c.count};
             V_R.emplace(ctx, c.m, c.n, c.count);

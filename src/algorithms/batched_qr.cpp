@@ -1,4 +1,4 @@
-// The factorizations of a batch: matrices of one shape at once where the device can, others one by one.
+// The factorizations of a batch: several matrices of one shape at once if the device can, otherwise one by one.
 
 #include "algorithms/batched_qr.hpp"
 
@@ -6,7 +6,7 @@ namespace quoin {
 
 namespace {
 
-/// keep(ctx, QR, i) for the members of a class that are factored alone. Returns the first with NaN or Inf, or −1.
+/// Calls keep(ctx, QR, i) for the members of a class that are factored alone. Returns the first with NaN or Inf, or −1.
 template <class T, class D, class Keep>
 Index factor_each(Context<D>& ctx, BatchView<const T, D> A, const Options& options, const ShapeClass<T, D>& c,
                   Memory memory, const Keep& keep) {
@@ -26,7 +26,8 @@ Index factor_each(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
     return first == bad.end() ? -1 : c.members()[first - bad.begin()];
 }
 
-/// factor(class) for every class, which returns a matrix with NaN or Inf, or −1; throws NonFiniteEntry for the first of them.
+/// Calls factor(class) for every class. It returns a matrix with NaN or Inf, or −1. Throws NonFiniteEntry for the first
+/// such matrix.
 template <class T, class D, class Factor>
 void factor_classes(Context<D>& ctx, BatchView<const T, D> A, BatchedFactors<T, D>& batch, const Factor& factor) {
     Index first_bad = A.count();
@@ -39,7 +40,8 @@ void factor_classes(Context<D>& ctx, BatchView<const T, D> A, BatchedFactors<T, 
     }
 }
 
-/// Of a batch each matrix is held as reflectors, unless another method or R alone is asked for.
+/// Returns the options of a batch. Each matrix is held as reflectors, unless the caller chooses another method or R
+/// alone.
 Options batch_options(Options options) {
     if (options.method == Method::Auto && options.q != QForm::None) options.method = Method::BlockedHouseholder;
     return options;
@@ -136,14 +138,14 @@ Index BatchedQR<T, D>::cols(Index b) const {
 
 namespace {
 
-/// work(ctx, QR, b) for a class of matrices that are not small.
+/// Calls work(ctx, QR, b) for every matrix of a class that is not small.
 template <class T, class D, class Work>
 void for_each_qr(Context<D>& ctx, const ShapeClass<T, D>& c, double flops, const Work& work) {
     for_each_matrix(ctx, c.count, flops, Memory::Kept,
                     [&](Context<D>& mine, Index i) { work(mine, *c.each[i], c.members()[i]); });
 }
 
-/// Q of a class, that of its member i made by make(ctx, i) if they are not small.
+/// Forms Q of a class. make(ctx, i) returns Q of its member i if the matrices are not small.
 template <class T, class D, class Make>
 void form_class(Context<D>& ctx, const ShapeClass<T, D>& c, BatchView<T, D> Q, const Make& make) {
     if (c.small) return c.small->form_q(ctx, c.members(), Q);

@@ -20,12 +20,12 @@ struct ShapeClass {
     std::vector<Index> list;  // empty: all of the batch
     Index count = 0;
     std::optional<SmallBatch<T, D>> small;
-    std::vector<std::optional<QR<T, D>>> each;  // where they are not small
+    std::vector<std::optional<QR<T, D>>> each;  // if they are not small
 
     Members members() const { return {list, count}; }
 };
 
-/// A copy of matrix b of a batch of any strides.
+/// Returns a copy of matrix b of a batch of any strides.
 template <class T, class D>
 Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
     Matrix<T, D> B(ctx, A.rows(b), A.cols(b));
@@ -42,7 +42,7 @@ Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
     }
     return B;
 }
-/// Matrix b of a batch of any strides := A.
+/// Writes A to matrix b of a batch of any strides.
 template <class T, class D>
 void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index b) {
     if (B.row_stride(b) == 1) {
@@ -56,7 +56,7 @@ void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index
         }
     }
 }
-/// Throws InvalidArgument unless batch B, which the caller names, has so many matrices of the shapes that are asked for.
+/// Throws InvalidArgument unless batch B, called `name` in the message, has `count` matrices of rows(b)×cols(b).
 template <class T, class D, class RowsOf, class ColsOf>
 void require_shapes(const char* name, BatchView<const T, D> B, Index count, RowsOf rows, ColsOf cols) {
     if (B.count() != count) {
@@ -85,7 +85,7 @@ void require_storage(BatchView<const T, D> A) {
     }
 }
 
-/// Memory for a batch of results, of these shapes.
+/// Returns memory for a batch of `count` results. shape_of(b) gives their shapes.
 template <class T, class D, class ShapeOf>
 Batch<T, D> batch_of(const Context<D>& ctx, Index count, bool uniform, const ShapeOf& shape_of) {
     if (uniform) {
@@ -97,10 +97,10 @@ Batch<T, D> batch_of(const Context<D>& ctx, Index count, bool uniform, const Sha
     return Batch<T, D>(ctx, shapes);
 }
 
-/// In messages.
+/// Returns the name of matrix b for messages.
 inline std::string name_of(Index b) { return fmt::format("matrix {} of the batch", b); }
 
-/// Whether the device factors m×n matrices several at once, and the options leave the method to it.
+/// Whether the device factors several m×n matrices at once, and the options leave the method to it.
 template <class T, class D>
 bool at_once(Index m, Index n, const Options& options) {
     return (options.method == Method::Auto || options.method == Method::BlockedHouseholder) && !options.verify &&
@@ -112,7 +112,7 @@ template <class T, class D>
 struct BatchedFactors {
     std::vector<ShapeClass<T, D>> classes;
     Index count = 0;
-    std::vector<std::pair<Index, Index>> place;  // of matrix b: its class and where in it; none: all in one, in order
+    std::vector<std::pair<Index, Index>> place;  // class of matrix b, and its place there; empty: one class, in order
 
     std::pair<Index, Index> at(Index b) const { return place.empty() ? std::pair<Index, Index>{0, b} : place[b]; }
     const ShapeClass<T, D>& shape(Index b) const { return classes[at(b).first]; }
@@ -130,7 +130,7 @@ struct InsideBatch {
     }
 };
 
-/// The matrices of a batch by shape, none of them factored.
+/// Sorts the matrices of a batch by shape, and factors none.
 template <class T, class D>
 BatchedFactors<T, D> by_shape(BatchView<const T, D> A) {
     BatchedFactors<T, D> sorted;

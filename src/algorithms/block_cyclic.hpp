@@ -1,7 +1,7 @@
 #pragma once
 
-// What the parts of block-cyclic QR share: checks of layouts, the factorization, and V and T of panels on their way along the process
-// rows.
+// Shared by the parts of block-cyclic QR: checks of layouts, the factorization, and V and T of panels on their way
+// along the process rows.
 
 #include <fmt/format.h>
 
@@ -34,7 +34,8 @@ void check_cyclic(const ProcessGrid& grid, BlockCyclicView<const T, D> A) {
     }
 }
 
-/// The ranks agree on a layout and on T; `more` is another value that must be the same. What `mine` is on each rank.
+/// Has the ranks agree on a layout, on T, and on `more`, another value that must be equal on all of them. Returns
+/// `mine` of every rank.
 template <class T>
 std::vector<Index> agree_on(JointCall& call, const BlockCyclic& l, const ProcessGrid& grid, JointCall::Same more = {},
                             Index mine = 0) {
@@ -57,26 +58,26 @@ struct CyclicPanel {
     Range cols() const { return {first, first + width}; }
 };
 
-/// Whether a panel is applied as on one process: where a device computes beside its host and has all rows of the panel.
+/// Whether a panel is applied as on one process. True on an asynchronous device that has all rows of the panel.
 template <class D>
 constexpr bool columns_are_whole(int process_rows) {
     return Tuning<D>::asynchronous && process_rows == 1;
 }
-/// Whether one rank factors a panel as on one process: it has all rows of the panel, or they go to it.
+/// Whether one rank factors a panel as on one process: it has all rows of the panel, or receives them.
 template <class D>
 constexpr bool panels_are_whole(int process_rows, Index rows) {
     return Tuning<D>::asynchronous && (process_rows == 1 || rows <= CyclicTuning::most_gathered_rows);
 }
 
-/// What a BlockCyclicQR is made of.
+/// The data of a BlockCyclicQR.
 template <class T, class D>
 struct BlockCyclicFactorization {
     const ProcessGrid* grid = nullptr;
     BlockCyclic layout;
     CyclicAxis row_axis, col_axis;
     std::vector<CyclicPanel> panels;
-    Index width = 1;      ///< of the widest
-    Matrix<T, D> memory;  ///< of A; none where that is the caller's
+    Index width = 1;      ///< of the widest panel
+    Matrix<T, D> memory;  ///< of A; none if A is the caller's
     MatrixView<T, D> A;   ///< V and R: this rank's part
     Matrix<T, D> Tf;      ///< width × this rank's columns of the panels: T of each, zeros below its diagonal
     Arithmetic arithmetic = Arithmetic::Native;  ///< of the updates, whose columns are scaled for it
@@ -85,7 +86,7 @@ struct BlockCyclicFactorization {
     bool has_whole_columns() const { return columns_are_whole<D>(grid->rows()); }
     bool has_whole_panels() const { return panels_are_whole<D>(grid->rows(), layout.rows); }
     bool owns(const CyclicPanel& p) const { return col_axis.owner(p.first) == grid->col(); }
-    /// This rank's rows below row i, and its columns among the first j.
+    /// Returns how many of this rank's rows are above row i, and how many of its columns are left of column j.
     Index rows_before(Index i) const { return row_axis.before(grid->row(), i); }
     Index cols_before(Index j) const { return col_axis.before(grid->col(), j); }
     Range local_cols(Range c) const { return {cols_before(c.begin), cols_before(c.end)}; }
@@ -95,7 +96,8 @@ struct BlockCyclicFactorization {
         return Tf.view().block({0, p.width}, local_cols(p.cols()));
     }
 
-    /// f(local, global) for this rank's rows among those of `rows`, as far as they are neighbours in the matrix too.
+    /// Calls f(local, global) for this rank's rows within `rows`, by runs of rows that are neighbours in the matrix
+    /// too.
     template <class F>
     void for_each_run(Range rows, F f) const {
         if (row_axis.processes == 1) {
@@ -108,8 +110,9 @@ struct BlockCyclicFactorization {
         });
     }
 
-    /// all(B, j) for blocks of X above the diagonal, and square(B, j) for square blocks on it: together this rank's part of the upper
-    /// trapezoid of a matrix in A's layout, X with all its columns. j: B's local columns.
+    /// Calls all(B, j) for blocks of X above the diagonal, and square(B, j) for square blocks on it. Together they are
+    /// this rank's part of the upper trapezoid of a matrix in A's layout. X has all columns of this rank. j: B's local
+    /// columns.
     template <class U, class All, class Square>
     void for_each_block_of_r(MatrixView<U, D> X, All all, Square square) const {
         col_axis.for_each_block({0, layout.cols}, [&](Range columns, int owner) {
@@ -137,8 +140,9 @@ bool one_pass_if_random(Index m, Index w) {
                                    : CommonTuning::norm_proves_one_pass(m, w);
 }
 
-/// Columns of panels where nobody asks: all that are nearly orthogonal where they are random, or those of blocked Householder on one
-/// process.
+/// Returns the default width of panels. If one rank factors a whole panel: a width of `CyclicTuning`, or blocked
+/// Householder's width on one process. Otherwise: all columns if random ones would be nearly orthogonal, else the width
+/// for trees over ranks.
 template <class T, class D>
 Index panel_width_for(const BlockCyclic& layout, int process_rows, int process_cols) {
     const Index m = layout.rows, k = std::min(m, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
@@ -147,13 +151,13 @@ Index panel_width_for(const BlockCyclic& layout, int process_rows, int process_c
         return process_rows > 1 ? CyclicTuning::block : Tuning<D>::panel_width(m, k, sizeof(T), Arithmetic::Native);
     }
     if (process_cols == 1 && w > 0 && m >= 4 * w * w) return w;
-    // as for more rows than one device holds: ranks factor a panel by trees
+    // the width for more rows than one device holds, because ranks factor a panel by trees
     const Index width =
         Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, sizeof(double), Arithmetic::Native);
     return std::min(width, CyclicTuning::shared_width);
 }
 
-/// Panels of `width` columns at most; where there are several process columns none goes beyond a block.
+/// Returns panels of at most `width` columns. With several process columns no panel crosses the end of a block.
 inline std::vector<CyclicPanel> panels_of(const BlockCyclic& layout, int process_cols, Index width) {
     const Index k = std::min(layout.rows, layout.cols), block = process_cols == 1 ? k : layout.col_block;
     // even parts of a block
@@ -167,7 +171,7 @@ inline std::vector<CyclicPanel> panels_of(const BlockCyclic& layout, int process
     return panels;
 }
 
-/// All but memory, for a layout that is checked; width 0: the usual one.
+/// Lays out everything but memory, for a checked layout. width 0: the default width.
 template <class T, class D>
 void lay_out(BlockCyclicFactorization<T, D>& f, Index width) {
     f.row_axis = f.layout.row_axis(*f.grid);
@@ -181,7 +185,8 @@ inline void check_width(Index width) {
     if (width < 0) throw InvalidArgument(fmt::format("the width of a panel is {}", width));
 }
 
-/// V = [V₁; V₂], this rank's rows from the panel's first on: V₁ are those among the panel's own indices, with their ones and zeros.
+/// V = [V₁; V₂], this rank's rows from the panel's first row on. V₁ are its rows among the panel's own indices, with
+/// their ones and zeros.
 template <class T, class D>
 struct VRows {
     MatrixView<T, D> top, below;
@@ -192,7 +197,8 @@ template <class T, class D>
 class CyclicReflectors {
 public:
     using Factors = BlockCyclicFactorization<T, D>;
-    /// For products with up to p local columns; with Corrected arithmetic they have about one norm, of 2 at most. Allocates.
+    /// Prepares products with up to p local columns. With Corrected arithmetic the columns have similar norms, of at
+    /// most 2. Allocates.
     CyclicReflectors(Context<D>& ctx, const Factors& f, JointCall& call, Index p,
                      Arithmetic arithmetic = Arithmetic::Native)
         : ctx_(ctx),
@@ -209,7 +215,7 @@ public:
     }
 
     CyclicReflectors(const CyclicReflectors&) = delete;
-    /// The messages must be gone before their memory is.
+    /// Waits until the messages are sent, because their memory goes.
     ~CyclicReflectors() {
         try {
             f_.grid->row_comm().finish_sends();
@@ -217,7 +223,7 @@ public:
         }
     }
 
-    /// This rank's rows among the panel's own indices.
+    /// Returns how many of this rank's rows are among the panel's own indices.
     Index top_rows(Index s) const {
         return f_.rows_before(f_.panels[s].cols().end) - f_.rows_before(f_.panels[s].first);
     }
@@ -235,14 +241,14 @@ public:
         return {memory_.view().at(0, s % panels_), w, w};
     }
 
-    /// The process column of panel s sends V and T along the process rows, in the order of the work of `where`, the context or a stream
-    /// beside it. `await` is behind V and T.
+    /// Sends V and T of panel s from its process column along the process rows, in the order of the work of `where`,
+    /// the context or its side stream. `await` orders later work after V and T.
     void share(Context<D>& where, Index s) {
         const auto& p = f_.panels[s];
         const Span span(where, "broadcast", s);
         {
             const Span wait(where, "wait");
-            f_.grid->row_comm().finish_sends();  // of the panels that were here
+            f_.grid->row_comm().finish_sends();  // of the panels that used this memory before
         }
         if (f_.owns(p)) {
             call_.attempt([&] {
@@ -253,7 +259,7 @@ public:
             });
         }
         if (!travels_) return ready(where, s);
-        // a broadcast whose sends go on beside what follows
+        // a broadcast whose sends overlap with the work that follows
         Communicator& row = f_.grid->row_comm();
         RankTree tree(row.rank(), row.size(), f_.col_axis.owner(p.first));
         const MatrixView<T, D> V(v(s).top.data, f_.rows_from(p.first).size(), p.width);
@@ -262,8 +268,8 @@ public:
             call_.hear(row.receive<T>(where, t(s), tree.head));
         }
         ready(where, s);
-        // the rank that is farthest from the last one first; where sends are one after the other on a stream, the rank that has the next
-        // panel
+        // The host sends to the farthest member first. A stream sends one message after the other, and starts with the
+        // rank that has the next panel.
         if (!Tuning<D>::asynchronous) std::reverse(tree.members.begin(), tree.members.end());
         for (const int member : tree.members) {
             row.start_send<T>(where, V, member, call_.note());
@@ -271,8 +277,8 @@ public:
         }
     }
     void share(Index s) { share(ctx_, s); }
-    /// use(s) of every panel after `share`, from the first or from the last one on. On a device that computes beside its host a panel is on
-    /// its way while the one before it is used.
+    /// Calls use(s) for every panel after `share`, from the first or from the last one on. On an asynchronous device
+    /// the next panel travels while use(s) runs.
     template <class F>
     void for_each_panel(bool from_first, F use) {
         const Index count = static_cast<Index>(f_.panels.size());
@@ -287,13 +293,13 @@ public:
             use(panel(i));
         }
     }
-    /// What is asked of the context from now on is behind V and T of panel s.
+    /// Has later work on the context wait for V and T of panel s.
     void await(Index s) {
         call_.attempt([&] { ready_[s % panels_].precede(ctx_); });
     }
 
-    /// V (this rank's rows from the first of `cols` on, all or the top ones), whose columns `cols` of a panel it has: 1 on the diagonal,
-    /// 0 above.
+    /// Sets the ones on the diagonal of V and the zeros above it. V has columns `cols` of a panel, and this rank's rows
+    /// from the first of `cols` on, all or the top ones.
     void set_unit_rows(Context<D>& where, const CyclicPanel& p, Range cols, MatrixView<T, D> V) {
         const Index first = p.first + cols.begin, top = f_.rows_before(first);
         f_.for_each_run({first, p.first + cols.end}, [&](Range local, Range global) {
@@ -303,7 +309,7 @@ public:
         });
     }
 
-    /// C := (I − V op(T) Vᵀ) C, C being this rank's part of some columns, its rows those of V.
+    /// C := (I − V op(T) Vᵀ) C. C is this rank's part of some columns, in the rows of V.
     void apply(VRows<const T, D> V, MatrixView<const T, D> Tf, Op op, MatrixView<T, D> C) {
         const MatrixView<T, D> W(W_.data(), Tf.cols, C.cols);
         if (C.cols == 0) return;
@@ -321,7 +327,7 @@ public:
             subtract_product<T>(ctx_, V.below, W, C2, arithmetic_);
         });
     }
-    /// The same of panel s, after `share`.
+    /// Applies panel s to C as above, after `share`.
     void apply(Index s, Op op, MatrixView<T, D> C) {
         const CyclicPanel& p = f_.panels[s];
         const auto V = v(s);
@@ -339,8 +345,8 @@ public:
         }
     }
 
-    /// X := (I − V T Vᵀ) [I; 0] = [I; 0] − V M, M = T V₁ᵀ upper triangular: this rank's rows of the panel's own columns of Q. X may be where
-    /// V is stored.
+    /// X := (I − V T Vᵀ) [I; 0] = [I; 0] − V M, this rank's rows of the panel's own columns of Q. M = T V₁ᵀ is upper
+    /// triangular. X may overwrite the stored V.
     void form(Index s, MatrixView<T, D> X) {
         const CyclicPanel& p = f_.panels[s];
         const auto V = v(s);
@@ -383,7 +389,7 @@ private:
     const Factors& f_;
     JointCall& call_;
     const Arithmetic arithmetic_;
-    const bool travels_, is_copied_;  // V is sent; V is in memory_; otherwise V₂ is used where it is
+    const bool travels_, is_copied_;  // V is sent; V is in memory_, otherwise V₂ stays in A
     Index words_, panels_;            // of V and T of a panel, and panels in memory
     Matrix<T, D> W_, part_, memory_;
     Event<D> ready_[2];  // V and T of a panel are in memory

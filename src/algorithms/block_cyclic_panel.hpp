@@ -1,7 +1,7 @@
 #pragma once
 
-// A panel whose rows are on the ranks of a process column: V, T and R in the panel's own memory, by CholeskyQR2 and Householder
-// reconstruction in one, or from an explicit Q.
+// Factors a panel whose rows are on the ranks of a process column. V, T and R go to the panel's own memory. They come
+// from CholeskyQR2 and Householder reconstruction in one, or from an explicit Q.
 
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace quoin {
 
-/// Factors one panel on all ranks of its process column, which throw what one of them throws.
+/// Factors one panel on all ranks of its process column. If one of them throws, all of them throw.
 template <class T, class D>
 class CyclicPanelFactorizer {
 public:
@@ -28,8 +28,8 @@ public:
         options_.check_finite = false;
     }
 
-    /// A := V below the diagonal and R above it, and T. `overlapped`, which may have messages of its own along the process column, is done
-    /// before the first decision, or the QR of rows over ranks, that the host waits for.
+    /// A := V below the diagonal and R above it, and computes T. `overlapped`, which may have messages of its own along
+    /// the process column, runs before the first decision that the host waits for, or before the QR of rows over ranks.
     void factor(OverlappedWork& overlapped) {
         const Index w = panel_.width;
         const Plan plan = plan_over_ranks<T>(ctx_, f_.layout.rows - panel_.first, w, options_);
@@ -59,7 +59,7 @@ public:
 private:
     using S = Sum<T, D>;
     using Factor = std::array<MatrixView<const S, D>, 1>;
-    /// This rank's rows of the panel from its row i on.
+    /// Returns this rank's rows of the panel from its row i on.
     MatrixView<T, D> rows_from(Index i) const {
         return A_.row_block({f_.rows_before(panel_.first + i) - f_.rows_before(panel_.first), A_.rows});
     }
@@ -68,12 +68,15 @@ private:
 
     // ---- by Gram matrices -----------------------------------------------------------------------------------------------
 
-    /// CholeskyQR2 whose second pass runs over V, is made where it must be, and changes V where that is needed. With AᵀA = R₁ᵀR₁ and
+    /// CholeskyQR2 whose second pass reads V. It runs only if the first certificate does not suffice, and changes V
+    /// only beyond a departure of nu/2. With AᵀA = R₁ᵀR₁ and
     ///     Q₁ = A R₁⁻¹ = V U + [S; 0],   V₁ = L
-    /// V is final where `OnePass` says so: 2mw² flops. Elsewhere small matrices have the departure of Q₁ from orthonormal columns:
+    /// V is final if `OnePass` says so: 2mw² flops. Otherwise small matrices give the departure of Q₁ from orthonormal
+    /// columns:
     ///     Q₁ᵀQ₁ − I = UᵀP + PᵀU,   P = X U + LᵀS,   X + Xᵀ = VᵀV,   X upper triangular.
-    /// Up to nu/2 V is final: 3mw² flops. Otherwise R₂ = chol(Q₁ᵀQ₁), Q₁R₂⁻¹ = V'U' + [S'; 0] and V' = V (U'R₂U⁻¹)⁻¹: 4mw² flops. False
-    /// where a certificate is refused: A is as it was then, up to a backward error of O(nu) in each column.
+    /// Up to nu/2 V is final: 3mw² flops. Otherwise R₂ = chol(Q₁ᵀQ₁), Q₁R₂⁻¹ = V'U' + [S'; 0] and V' = V (U'R₂U⁻¹)⁻¹:
+    /// 4mw² flops. Returns false if a certificate is refused. A is unchanged then, up to a backward error of O(nu) in
+    /// each column.
     bool by_gram(OverlappedWork& overlapped) {
         const Index n = panel_.width;
         const int root = owner(0);
@@ -139,14 +142,14 @@ private:
         return true;
     }
 
-    /// X := X Y⁻¹ with Y of the root, and G := XᵀX if it has data.
+    /// X := X Y⁻¹ with the root's Y, and G := XᵀX if G has data.
     void divide(MatrixView<T, D> X, int root, MatrixView<S, D> G) {
         const MatrixView<S, D> Y(U_.data(), X.cols, X.cols);
         call_.hear(ranks().template broadcast<S>(ctx_, Y, root, call_.note()));
         call_.attempt([&] { solve_and_gram<T>(ctx_, X, Factor{Y}, X, G); });
     }
 
-    /// G of the root := the sum of G over the ranks.
+    /// Sums G over the ranks into the root's G.
     void sum_gram(int root) {
         const auto sum = packed_.view().col_block({0, 1}), part = packed_.view().col_block({1, 2});
         call_.attempt([&] { pack_triangle<S>(ctx_, G_.view(), sum); });
@@ -154,8 +157,9 @@ private:
         call_.attempt([&] { unpack_triangle<S>(ctx_, sum, G_.view()); });
     }
 
-    /// L, U, S and T of Q₁ Y⁻¹ − S = L U (Y without data: I), and R := S R. False where the certificate is refused, or rounding errors of
-    /// V U may be larger than those of Q₁: ‖v_j‖² <= 2, so that a column of |V||U| has up to √2 ‖U‖₁ times the norm of q_j.
+    /// Computes L, U, S and T of Q₁ Y⁻¹ − S = L U (Y without data: I), and R := S R. Returns false if the certificate
+    /// is refused, or if rounding errors of V U may be larger than the errors of Q₁. Since ‖v_j‖² <= 2, a column of
+    /// |V||U| has up to √2 ‖U‖₁ times the norm of q_j.
     bool reconstruct_top_of(MatrixView<const T, D> Q1, MatrixView<const S, D> Y, MatrixView<const S, D> R,
                             MatrixView<S, D> U) {
         constexpr double most_norm = 4;
@@ -174,7 +178,8 @@ private:
         return true;
     }
 
-    /// R₂ᵀR₂ = Q₁ᵀQ₁ = I + UᵀP + PᵀU, with P of `by_gram` and V₂ᵀV₂ in G, which is lost. The certificate has the departure.
+    /// Computes R₂ of R₂ᵀR₂ = Q₁ᵀQ₁ = I + UᵀP + PᵀU, with P of `by_gram`. G has V₂ᵀV₂ on entry, and is lost. The
+    /// certificate has the departure.
     void factor_departure(MatrixView<const S, D> U, MatrixView<S, D> R2) {
         const Index n = U.cols;
         const auto G = G_.view();
@@ -184,7 +189,7 @@ private:
         set_root<T>(ctx_, L.view());
         solve_and_gram<T>(ctx_, L.view(), {}, {}, X.view());
         add<S>(ctx_, X.view(), G);
-        // 2X = the upper triangle of VᵀV and what is above its diagonal
+        // 2X = the upper triangle of VᵀV plus its strictly upper triangle
         set_zero(ctx_, X.view());
         const Range above{0, n - 1}, right{1, n};
         copy_triangle<S>(ctx_, G.block(above, right), X.view().block(above, right));
@@ -205,7 +210,7 @@ private:
 
     // ---- from an explicit Q ---------------------------------------------------------------------------------------------
 
-    /// A = Q R, Q in A's place.
+    /// Factors A = Q R, with Q in A's place.
     void orthonormalize() {
         call_.agree();
         auto factors = qr<T, D>(ctx_, ranks(), MatrixView<const T, D>(A_), options_);
@@ -218,7 +223,7 @@ private:
         call_.agree();
     }
 
-    /// R above V.
+    /// Stores R above V.
     void store_r() {
         call_.attempt([&] {
             const Index top = f_.rows_before(panel_.first), w = panel_.width;
@@ -237,8 +242,9 @@ private:
         return V;
     }
 
-    /// Q₁ = H₁ [S₁; 0], H₁ᵀQ₂ = [0; Q'], Q' = H₂ [S₂; 0] and T of both, for columns `c` that are orthonormal from row c.begin on. Each column
-    /// is of unit norm when it becomes a reflector, so that errors do not grow from one to the next.
+    /// Computes Q₁ = H₁ [S₁; 0], H₁ᵀQ₂ = [0; Q'], Q' = H₂ [S₂; 0] and T of both, for columns `c` that are orthonormal
+    /// from row c.begin on. Each column has unit norm when it becomes a reflector, so that errors do not grow from one
+    /// to the next.
     void by_columns(Range c) {
         if (c.size() == 1) {
             normalize(c);
@@ -267,7 +273,7 @@ private:
         call_.attempt([&] { scaled_copy<T>(ctx_, 1 / static_cast<double>(norm[0]), q, {}, q); });
     }
 
-    /// Q := V below its diagonal, T, and R := S R. False, and nothing is changed, where ‖(Q₁ − S)⁻¹‖ is too large.
+    /// Q := V below its diagonal, T, and R := S R. If ‖(Q₁ − S)⁻¹‖ is too large, returns false and changes nothing.
     bool in_one_step(Range c) {
         const Index n = c.size();
         const int root = owner(c.begin);
@@ -295,7 +301,8 @@ private:
 
     // ---- both -----------------------------------------------------------------------------------------------------------
 
-    /// What comes next, which the root decides with `work`: the same on all ranks, whatever has failed on one.
+    /// The next step of a panel. The root decides with `work`, and `decide` returns its decision on all ranks, whatever
+    /// has failed on one.
     enum class Step : Index { Last, Checked, Refused };
     template <class F>
     Step decide(int root, F&& work) {
@@ -307,7 +314,8 @@ private:
         return static_cast<Step>(step);
     }
 
-    /// Of columns `c` with V₂ in A: reflectors that are I become tau = 0, and V₁ with R above it, T and R go from the root to all ranks.
+    /// Finishes columns `c`, whose V₂ is in A. Reflectors that are I get tau = 0. The root sends V₁ with R above it, T
+    /// and R to all ranks.
     void finish(Range c) {
         const Index n = c.size(), rest = panel_.width - c.end;
         const int root = owner(c.begin);
@@ -350,7 +358,8 @@ private:
         });
     }
 
-    /// flags_j := 1 where column j of X has an entry other than 0, and 0 elsewhere: from the first rows on, as far as some column has none.
+    /// flags_j := 1 if column j of X has an entry other than 0, else 0. Reads rows from the top until every column has
+    /// shown one.
     void flag_columns(MatrixView<const T, D> X, MatrixView<T> flags) {
         std::fill_n(flags.data, X.cols, T(0));
         std::vector<Real<T>> norms(X.cols);
@@ -366,7 +375,7 @@ private:
         }
     }
 
-    /// top := the first n rows of columns `c`, on their root: `mine` are those of this rank.
+    /// Collects the first n rows of columns `c` in `top` on their root. `mine`: this rank's rows among them.
     void collect_top(Range c, MatrixView<const T, D> mine, MatrixView<T, D> top) {
         Communicator& col = ranks();
         const int root = owner(c.begin);

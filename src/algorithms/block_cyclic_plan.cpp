@@ -1,4 +1,4 @@
-// What block-cyclic QR costs: the messages of block_cyclic_qr.cpp and block_cyclic_panel.hpp, counted rank by rank.
+// Costs of block-cyclic QR: counts the messages of block_cyclic_qr.cpp and block_cyclic_panel.hpp rank by rank.
 
 #include "algorithms/block_cyclic.hpp"
 
@@ -6,16 +6,16 @@ namespace quoin {
 
 namespace {
 
-/// Of one rank.
+/// The cost of one rank.
 struct Cost {
     Traffic traffic;
     double bytes = 0, flops = 0;  // sent and received
 };
 
-/// Ranks of a communicator, and the messages that they send each other in the calls of that name.
+/// Ranks of a communicator. Each function counts the messages of the call with its name.
 class CountedRanks {
 public:
-    /// Every `stride`-th of `all` from `first` on.
+    /// Takes every `stride`-th of `all` from `first` on.
     CountedRanks(std::vector<Cost>& all, int first, int stride, int size)
         : all_(all), first_(first), stride_(stride), size_(size) {}
     int size() const { return size_; }
@@ -29,7 +29,7 @@ public:
         receiver.traffic.words_received += words;
         for (Cost* cost : {&sender, &receiver}) cost->bytes += number(words) * number(word_bytes);
     }
-    /// Along the edges of RankTree.
+    /// Counts messages along the edges of RankTree.
     void broadcast(Index words, std::size_t word_bytes, int root = 0) const {
         for_each_edge(root, [&](int head, int member) { message(head, member, words, word_bytes); });
     }
@@ -102,7 +102,7 @@ private:
     CountedRanks column(int c) { return {step_, c, col_axis_.processes, row_axis_.processes}; }
     Index rows_from(int r, Index i) const { return row_axis_.local_size(r) - row_axis_.before(r, i); }
 
-    /// The duration of a step is that of the rank with the most to do.
+    /// Ends a step. It takes as long as the rank with the most to do.
     void end_step() {
         double messages = 0, bytes = 0, flops = 0;
         for (std::size_t rank = 0; rank < step_.size(); ++rank) {
@@ -127,7 +127,7 @@ private:
         options.method = BlockedHouseholder{plan_.panel_width};
         return plan_qr<T>(ctx_, layout_.rows, layout_.cols, options).arithmetic != Arithmetic::Native;
     }
-    /// Norms of columns over the ranks of their process column.
+    /// Counts the agreement on norms of columns over the ranks of their process column.
     void norm_exponents() {
         for (int col = 0; col < col_axis_.processes; ++col)
             column(col).sum_on_all(col_axis_.local_size(col), sizeof(Index));
@@ -180,7 +180,7 @@ private:
         ranks.agree();
     }
 
-    /// The first w rows of the panel on its root.
+    /// Counts how the first w rows of the panel reach its root.
     void collect_top(const CountedRanks& ranks, const CyclicPanel& p, int root) {
         for (int r = 0; r < ranks.size(); ++r) {
             const Index rows = row_axis_.before(r, p.first + p.width) - row_axis_.before(r, p.first);
@@ -188,7 +188,7 @@ private:
         }
     }
 
-    /// Q and R of the panel by the tree of ranks.
+    /// Counts Q and R of the panel by the tree of ranks.
     void orthonormalize(const CountedRanks& ranks, const CyclicPanel& p) {
         std::vector<Index> heights(ranks.size());
         for (int r = 0; r < ranks.size(); ++r) heights[r] = rows_from(r, p.first);
@@ -214,7 +214,7 @@ private:
         ranks.broadcast(triangle, sizeof(T), layout.root());
     }
 
-    /// V and T along the process rows.
+    /// Counts V and T on their way along the process rows.
     void share(const CyclicPanel& p) {
         for (int r = 0; r < row_axis_.processes; ++r) {
             row(r).broadcast(rows_from(r, p.first) * p.width, sizeof(T), col_axis_.owner(p.first));
@@ -222,7 +222,7 @@ private:
         }
     }
 
-    /// Of a process column's part of columns [begin, end): the sums of W = VᵀC, and C − V (TᵀW).
+    /// Counts the update of process column `col`'s part of `cols`: the sums of W = VᵀC, and C − V (TᵀW).
     void update(const CyclicPanel& p, int col, Range cols) {
         const Index c = col_axis_.before(col, cols.end) - col_axis_.before(col, cols.begin), w = p.width;
         if (c == 0) return;
@@ -257,7 +257,7 @@ private:
         const bool gathered = row_axis_.processes > 1 && panels_are_whole<D>(row_axis_.processes, layout_.rows);
         words += (panels_.size() > 1 ? 2 : 1) * (w + (gathered || col_axis_.processes > 1 ? m : std::min(m, w))) * w;
         words += (row_axis_.processes > 1 ? 2 : 1) * w * std::max(n, w);
-        // of a panel: its Q and a copy, squares; all rows of it, what factors them, and a message
+        // of a panel: its Q and a copy, squares; all its rows, memory to factor them, and a message
         words += 2 * (gathered ? number(layout_.rows) : m) * w + (gathered ? m * w : 0) + 8 * w * w;
         return words * sizeof(T);
     }

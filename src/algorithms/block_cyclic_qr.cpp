@@ -1,5 +1,5 @@
-// Blocked Householder QR of a block-cyclic matrix, right-looking and with look-ahead. A panel is factored by the ranks of its process
-// column.
+// Blocked Householder QR of a block-cyclic matrix, right-looking and with look-ahead. A panel is factored by the ranks
+// of its process column.
 
 #include <optional>
 
@@ -14,7 +14,7 @@ namespace {
 template <class T, class D>
 class CyclicFactorizer {
 public:
-    /// `in_place`: A as the result.
+    /// `in_place`: A, which the result overwrites.
     CyclicFactorizer(Context<D>& ctx, const ProcessGrid& grid, BlockCyclicView<const T, D> A, Index panel_width,
                      std::optional<MatrixView<T, D>> in_place = {})
         : ctx_(ctx),
@@ -91,7 +91,8 @@ private:
         }
     }
 
-    /// A copy of A, its columns times powers of two where one is out of range, or where the updates' arithmetic asks for about one norm.
+    /// Copies A, unless it is overwritten. Multiplies its columns by powers of two if one is out of range, or if the
+    /// updates' arithmetic needs columns of similar norms.
     void scale() {
         bool scaled = false;
         call_.attempt([&] {
@@ -123,7 +124,7 @@ private:
         is_scaled_ = true;
     }
 
-    /// Columns of norms from 1 to 2, or up to 2√Pr where they are on Pr ranks.
+    /// Chooses exponents for column norms from 1 to 2, or up to 2√Pr if the columns are on Pr ranks.
     void choose_norm_exponents() {
         call_.attempt([&] { norm_exponents<T>(ctx_, A_.local, exponents_.view()); });
         if (grid_.rows() == 1) return;
@@ -138,7 +139,7 @@ private:
         agree_on_exponents(ctx_, call_, grid_.col_comm(), mine, exponents_.view());
     }
 
-    /// A(:, cols) := HᵀA(:, cols) of panel s.
+    /// A(:, cols) := HᵀA(:, cols), with H of panel s.
     void update(CyclicReflectors<T, D>& reflectors, Index s, Range cols) {
         update_local(reflectors, s, f_.local_cols(cols));
     }
@@ -147,10 +148,11 @@ private:
         reflectors.apply(s, Op::Transpose, f_.A.block(f_.rows_from(f_.panels[s].first), local));
     }
 
-    /// Update s, whose first columns become panel s + 1 on the side stream, which sends V and T; on the host one after the other. With
-    /// several process rows the rest of the update is beside the panel, for which all of them wait. With one it is beside the panel where it
-    /// takes longer by far, and behind it otherwise: the other ranks wait for the panel, whose many small kernels would wait for those of
-    /// the update.
+    /// Applies the update of the panel before `next`. Its first columns become panel `next` on the side stream, which
+    /// sends V and T. On the host everything runs one after the other. With several process rows the rest of the update
+    /// overlaps with the panel, because all process rows wait for it. With one process row the rest overlaps with the
+    /// panel only if it takes much longer. Otherwise it comes after the panel, because the other ranks wait for the
+    /// panel, and the update would delay the panel's many small kernels.
     void factor_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const CyclicPanel& panel = f_.panels[next];
         const Range others{panel.cols().end, f_.layout.cols};
@@ -167,8 +169,9 @@ private:
         rest();
     }
 
-    /// Update s, and V and T of panel s + 1 on the side stream. Half of the update comes before the message is received: as long as it waits
-    /// for its sender it takes multiprocessors from the update. With several process rows it comes behind the sums of the update.
+    /// Applies the update of the panel before `next`, and receives V and T of panel `next` on the side stream. Half of
+    /// the update comes before the receive, which takes multiprocessors from the update while it waits for its sender.
+    /// With several process rows the receive comes after the sums of the update.
     void receive_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const Range all = f_.local_cols({f_.panels[next - 1].cols().end, f_.layout.cols});
         const Index half = f_.has_whole_columns() ? all.size() / 2 / 8 * 8 : 0;
@@ -180,15 +183,15 @@ private:
         reflectors.await(next);
     }
 
-    /// The rows of panel s on the rank that factors it, where one rank does.
+    /// Gathers the rows of panel s on the rank that factors it, if one rank does.
     void gather(Context<D>& where, Index s) {
         if (whole_panels_) whole_panels_->gather(where, s);
     }
-    /// V, T and R of panel s: as on one process where one rank has it, and by the ranks of its process column otherwise. `overlapped` is
-    /// done on the way.
+    /// Computes V, T and R of panel s: as on one process if one rank has the panel, otherwise by the ranks of its
+    /// process column. `overlapped` runs on the way.
     void factor_panel(Context<D>& where, Index s, OverlappedWork& overlapped) {
         if (whole_panels_) return whole_panels_->factor(where, s, overlapped);
-        // one of this process column may know of a failure that the others do not
+        // a rank of this process column may know of a failure that the other ranks do not know
         Index note = call_.note();
         grid_.col_comm().template all_reduce<Index>(host_context(where), {&note, 1, 1}, Reduction::Max);
         call_.hear(static_cast<int>(note));
@@ -267,13 +270,13 @@ Matrix<T, D> BlockCyclicQR<T, D>::r(Context<D>& ctx) const {
 
 namespace {
 
-/// The arithmetic of products with a caller's columns, which a rank scales by itself where it has them whole.
+/// Returns the arithmetic of products with a caller's columns. A rank that has whole columns scales them by itself.
 template <class T, class D>
 Arithmetic arithmetic_of_products(const BlockCyclicFactorization<T, D>& f) {
     return f.has_whole_columns() ? f.arithmetic : Arithmetic::Native;
 }
 
-/// C := op(Q) C, this rank's part, rows in A's blocks.
+/// C := op(Q) C, for this rank's part. Its rows are in A's blocks.
 template <class T, class D>
 void apply_all(Context<D>& ctx, JointCall& call, CyclicReflectors<T, D>& reflectors,
                const BlockCyclicFactorization<T, D>& f, Op op, MatrixView<T, D> C) {
@@ -284,7 +287,7 @@ void apply_all(Context<D>& ctx, JointCall& call, CyclicReflectors<T, D>& reflect
     call.attempt([&] { columns->restore(ctx, C); });
 }
 
-/// Throws InvalidArgument unless the rows of C are spread as A's.
+/// Throws InvalidArgument unless the rows of C are distributed as A's rows are.
 template <class T, class D>
 void check_rows_like(const BlockCyclicFactorization<T, D>& f, const char* operation, BlockCyclicView<const T, D> C) {
     check_cyclic(*f.grid, C);
@@ -314,7 +317,8 @@ void BlockCyclicQR<T, D>::apply_q(Context<D>& ctx, Op op, BlockCyclicView<T, D> 
 
 namespace {
 
-/// Q := the thin Q, this rank's part; or in place of V, in the first columns of f.A, where Q has no data.
+/// Returns this rank's part of the thin Q. With `in_place` Q replaces V in the first columns of f.A, and the result is
+/// empty.
 template <class T, class D>
 Matrix<T, D> form_cyclic_q(Context<D>& ctx, const BlockCyclicFactorization<T, D>& f, bool in_place) {
     const Index n = f.cols_before(f.k());
@@ -328,7 +332,7 @@ Matrix<T, D> form_cyclic_q(Context<D>& ctx, const BlockCyclicFactorization<T, D>
     call.agree({{"whether Q is formed in place", in_place}});
     const auto Q = in_place ? f.A.col_block({0, n}) : memory.view();
     reflectors->for_each_panel(false, [&](Index s) {
-        // Q(j:, j:) := H Q(j:, j:), where the panel's own columns are those of I
+        // Q(j:, j:) := H Q(j:, j:). The panel's own columns are columns of I before.
         const auto& p = f.panels[s];
         const auto own = Q.col_block(f.local_cols(p.cols()));
         const Range below = f.rows_from(p.first);

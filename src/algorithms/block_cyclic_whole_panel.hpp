@@ -1,13 +1,14 @@
 #pragma once
 
-// A panel that one rank of its process column factors as on one process. Where the ranks have parts of it their rows go there, and V, R
-// and T come back.
+// A panel that one rank of its process column factors as on one process. If the other ranks have parts of it, their
+// rows go to that rank, and V, R and T come back.
 
 #include "algorithms/block_cyclic.hpp"
 
 namespace quoin {
 
-/// Of one factorization. For m' rows and w columns each of P process rows sends m'w/P words, and gets m'w/P + w² back, in one message each.
+/// The panels of one factorization. For m' rows and w columns each of P process rows sends m'w/P words, and gets m'w/P
+/// + w² back, in one message each.
 ///
 ///     rank that has row `first`      other ranks of its process column
 ///     gather:   receives all rows    send theirs
@@ -17,7 +18,7 @@ template <class T, class D>
 class WholePanels {
 public:
     using Factors = BlockCyclicFactorization<T, D>;
-    /// Allocates. `plan` is of all rows.
+    /// Allocates. `plan` is for all rows.
     WholePanels(Context<D>& ctx, Factors& f, JointCall& call, const Plan& plan)
         : f_(f), call_(call), plan_(plan), is_spread_(f.grid->rows() > 1) {
         if (!is_spread_) return;
@@ -28,7 +29,8 @@ public:
         message_ = Matrix<T, D>(ctx, (most + f.width) * f.width, 1);
     }
 
-    /// The rows of panel s on its root. The ranks of its process column call it, in the order of the work of `where`.
+    /// Gathers the rows of panel s on its root. All ranks of its process column call it, in the order of the work of
+    /// `where`.
     void gather(Context<D>& where, Index s) {
         if (!is_spread_) return;
         const CyclicPanel& p = f_.panels[s];
@@ -40,7 +42,7 @@ public:
             return;
         }
         for (int i = 0; i < ranks().size(); ++i) {
-            const int r = (root(p) + i) % ranks().size();  // its own ones while it waits
+            const int r = (root(p) + i) % ranks().size();  // its own rows while it waits
             const auto rows = i == 0 ? own(p) : message_of(p, r).rows;
             if (i > 0) call_.hear(ranks().template receive<T>(where, rows, r));
             call_.attempt([&] {
@@ -51,8 +53,8 @@ public:
         }
     }
 
-    /// V, R and T of panel s on all ranks of its process column, after `gather`. `overlapped`, which may have messages of its own, is done
-    /// beside the panel.
+    /// Computes V, R and T of panel s on all ranks of its process column, after `gather`. `overlapped`, which may have
+    /// messages of its own, runs at the same time as the panel.
     void factor(Context<D>& where, Index s, OverlappedWork& overlapped) {
         const CyclicPanel& p = f_.panels[s];
         if (is_root(p)) {
@@ -71,7 +73,7 @@ public:
             return;
         }
         for (int i = 1; i <= ranks().size(); ++i) {
-            const int r = (root(p) + i) % ranks().size();  // its own ones last
+            const int r = (root(p) + i) % ranks().size();  // its own rows last
             const bool mine = r == root(p);
             const Message part = message_of(p, r);
             call_.attempt([&] {
@@ -86,15 +88,15 @@ public:
 
 private:
     struct Message {
-        MatrixView<T, D> words, rows, Tf;  ///< all of it; rows of A or of V and R, and T behind them
+        MatrixView<T, D> words, rows, Tf;  ///< the whole message; rows of A or of V and R; T after them
     };
 
     Communicator& ranks() const { return f_.grid->col_comm(); }
     int root(const CyclicPanel& p) const { return f_.row_axis.owner(p.first); }
     bool is_root(const CyclicPanel& p) const { return ranks().rank() == root(p); }
-    /// This rank's rows of it.
+    /// Returns this rank's rows of panel p.
     MatrixView<T, D> own(const CyclicPanel& p) { return f_.A.block(f_.rows_from(p.first), f_.local_cols(p.cols())); }
-    /// All rows, on the root, and T.
+    /// `panel` returns all rows on the root, `triangle` its T.
     MatrixView<T, D> panel(const CyclicPanel& p) {
         return is_spread_ ? MatrixView<T, D>(A_.data(), f_.layout.rows - p.first, p.width) : own(p);
     }
@@ -106,8 +108,8 @@ private:
         return {{message_.data(), (h + w) * w, 1}, {message_.data(), h, w}, {message_.data() + h * w, w, w}};
     }
 
-    /// f(local, place) for rank r's rows of the panel, and where they are in it: those among the panel's own indices in the order of the
-    /// matrix, the others behind them rank by rank.
+    /// Calls f(local, place) for rank r's rows of the panel and their places in it. Rows among the panel's own indices
+    /// are in the order of the matrix. The other rows follow rank by rank.
     template <class F>
     void for_each_run(const CyclicPanel& p, int r, F f) const {
         const CyclicAxis& axis = f_.row_axis;

@@ -11,9 +11,9 @@ namespace quoin {
 
 namespace {
 
-/// A tall panel by way of an orthonormal basis: CholeskyQR2, perhaps behind a sketch, if it certifies, else a tree, then Householder
-/// reconstruction; column by column where one is zero, or beyond what may be squared.
-/// Wider ones than are reconstructed in one step by halves: H = H₁ diag(I, H₂).
+/// Factors a tall panel by way of an orthonormal basis: CholeskyQR2, perhaps after a sketch, if it certifies, else a
+/// tree; then Householder reconstruction. Factors it column by column if a column is zero, or out of the range that may
+/// be squared. A panel too wide for one reconstruction is factored by halves: H = H₁ diag(I, H₂).
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
                        OverlappedWork& overlapped) {
@@ -33,7 +33,7 @@ void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, Ma
     Matrix<T, D> R(ctx, n, n);
     const auto passes = factor_by_cholesky<T, D>(ctx, CholeskyChain::SketchedIfRefused, A, Tf, R.view(), overlapped);
     if (passes.state == State::Certified) return;
-    // next to a column of zeros, which has H = I, a tree finds another Q than the reflectors of this format
+    // if A has a column of zeros, where H = I, a tree finds another Q than the reflectors of this format
     if (passes.state == State::Unusable) return factor_panel<T>(ctx, A, Tf);
     if (passes.state == State::Improved) {
         // A = Q₁ R, Q₁ = Q R₂
@@ -56,7 +56,7 @@ void factor_one_panel(Context<D>& ctx, const Plan& plan, Index step, MatrixView<
         if (is_tall_panel(plan, A.rows)) {
             factor_tall_panel(ctx, plan, A, Tf, overlapped);
         } else {
-            // what is overlapped counts as an update of as many columns
+            // the overlapped work counts as an update of A.cols columns
             factor_panel<T>(ctx, A, Tf, overlapped ? A.cols : 0);
         }
     }
@@ -73,7 +73,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         OverlappedWork nothing;
         return factor_one_panel<T, D>(ctx, plan, 0, forest.A, forest.panel_t(forest.panels[0]), nothing);
     }
-    // columns that every panel updates; those behind them pass all panels at the end
+    // columns that every panel updates; columns right of them pass all panels at the end
     const bool wide_apart = count > 1 && !with_s && !plan.panels_on_host && Tuning<D>::wide_part_at_once(m, n);
     const Index updated = wide_apart ? m : n;
     if (is_complex<T> && with_s) throw InvalidArgument("S and T of complex reflectors share no diagonal");
@@ -98,7 +98,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         factor(critical, 0, std::move(rest));
         if (beside) side.join();
     }
-    rest();  // where there is no panel
+    rest();  // if there is no panel
     for (Index s = 0; s < count; ++s) {
         throw_if_stopped(ctx);
         const Panel& panel = forest.panels[s];
@@ -108,12 +108,12 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         FullTStep<T, D> step;
         const auto begin_step = [&] {
             if (!with_s) return;
-            // S₂ = V₂T₂ᵀ;  T₁₂ = −S₁ᵀV₂T₂,  S₁ := S₁ + V₂T₁₂ᵀ beside the trailing matrix
+            // S₂ = V₂T₂ᵀ;  T₁₂ = −S₁ᵀV₂T₂,  S₁ := S₁ + V₂T₁₂ᵀ together with the trailing matrix
             const Span span(ctx, "S", s);
             form_s<T>(ctx, A, Tf, ST.block(below, here));
             step = {ST.block(below, here), ST.block(below, before), ST.block(before, here)};
         };
-        // A₂ := HᵀA₂, and the next panel with it
+        // A₂ := HᵀA₂, together with the next panel
         const auto C = forest.A.block(below, {here.end, updated});
         const auto apply = [&](const PanelProduct<T, D>& H, MatrixView<T, D> C) {
             const Span span(ctx, "update", s);

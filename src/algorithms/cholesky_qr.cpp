@@ -1,7 +1,7 @@
-// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya 2015), the same behind a sketch, randomized CholeskyQR (Balabanov 2022;
-// Higgins, Szyld, Boman, Yamazaki 2023), and CholeskyQR in mixed precision (Yamazaki, Tomov, Dongarra 2015), whose one pass
-// suffices where the Gram matrix is known to much less than u. Every step decides where it runs whether the next may be taken;
-// the host asks once, at the end, and once for a sketch.
+// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya 2015), also after a sketch; randomized CholeskyQR (Balabanov
+// 2022; Higgins, Szyld, Boman, Yamazaki 2023); and CholeskyQR in mixed precision (Yamazaki, Tomov, Dongarra 2015),
+// whose one pass suffices if the Gram matrix is known to much less than u. Every step decides on its device whether the
+// next one may run. The host reads the decision once at the end, and once for a sketch.
 
 #include <algorithm>
 #include <array>
@@ -19,18 +19,18 @@ namespace {
 /// Steps of a chain, in order.
 enum Step { First, Last };
 
-/// The trace of Q₁ᵀQ₁ behind a sketch over n. Its eigenvalues are those of ((S U)ᵀ(S U))⁻¹, U an orthonormal basis of A's range: 4/9 to 4,
-/// and 4/3 n in sum, of a good sketch S of 4n rows.
+/// The largest trace of Q₁ᵀQ₁ after a sketch, divided by n. Q₁ᵀQ₁ has the eigenvalues of ((S U)ᵀ(S U))⁻¹, U an
+/// orthonormal basis of A's range: 4/9 to 4, with sum 4/3 n, for a good sketch S of 4n rows.
 constexpr double most_sketched_trace = 2;
 
-/// Where columns depend on others all are perturbed by δ = 8√n u of their norm. The rounding errors of a column in R and in X := A R⁻¹ are about
-/// √n u, and equal columns have the same ones.
+/// If columns depend on others, all are perturbed by δ = 8√n u of their norm. The rounding errors of a column in R and
+/// in X := A R⁻¹ are about √n u, and equal columns have equal ones.
 constexpr double perturbation_of_root = 8;
-/// Rows over columns from which on the eigenvalues of GᵀG, G the perturbation, are well within what the certificate allows Q₁: 1/8 at least and
-/// 2 in the mean.
+/// From this ratio of rows to columns on, the eigenvalues of GᵀG, G the perturbation, are well within the certificate's
+/// bounds for Q₁: 1/8 at least and 2 in the mean.
 constexpr Index perturbed_aspect = 8;
 
-/// The steps of a chain, and what it leaves behind. Q₁ takes A's place in Q1, or is not stored.
+/// The steps of a chain, and their results. Q₁ takes A's place in Q1, or is not stored.
 template <class T, class D>
 class GramChain {
 public:
@@ -40,7 +40,7 @@ public:
               const GramOverRanks<T, D>& over_ranks)
         : ctx_(ctx), last_(last), n_(n), Q1_(Q1), R_(R), next_(next), over_ranks_(over_ranks), state_(ctx, 1, 1) {}
 
-    /// CholeskyQR2, in one pass if that suffices.
+    /// Runs CholeskyQR2, in one pass if that suffices.
     Passes of(InputView<T, D> A) {
         Matrix<S, D> first(ctx_, n_, n_);
         const auto R1 = first.view();
@@ -51,7 +51,7 @@ public:
         const bool is_tried = one_pass.is_tried();
         factor(R1, one_pass.demands(), [is_tried](const Certificate& found) { return is_tried && !found.refused(); });
         if (is_tried) {
-            // Q = A R₁⁻¹, R = R₁; without the last pass Q₁ = A, R₂ = R₁
+            // Q = A R₁⁻¹, R = R₁; without the last pass: Q₁ = A, R₂ = R₁
             multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
             const Certificate found = conclude(A, R1);
             if (is_through(found)) return certified(found, one_pass.departure(found), first);
@@ -73,7 +73,7 @@ public:
         return passes;
     }
 
-    /// S A = P R₀, Q₁ = A R₀⁻¹, and one pass of CholeskyQR of Q₁. A column of zeros is some q_j times 0.
+    /// Runs S A = P R₀, Q₁ = A R₀⁻¹, and one pass of CholeskyQR of Q₁. A column of zeros becomes some q_j times 0.
     Passes behind_sketch(MatrixView<const T, D> A) {
         Passes passes = behind_one_sketch(A);
         const bool is_zero = passes.state == Passes::State::Refused && passes.column >= 0;
@@ -96,7 +96,7 @@ public:
 
 private:
     Passes behind_one_sketch(MatrixView<const T, D> A) {
-        // of few rows A is its own sketch
+        // if A has few rows, it is its own sketch
         const Index rows = over_ranks_.factor ? sketch_rows(n_) : std::min(A.rows, sketch_rows(n_));
         Matrix<S, D> zeroth(ctx_, n_, n_), first(ctx_, n_, n_), B(ctx_, rows, n_);
         const auto R0 = zeroth.view(), R1 = first.view();
@@ -128,7 +128,7 @@ private:
         GramDemands demands{.step = First,
                             .most_trace = most_sketched_trace * static_cast<double>(n_),
                             .least_eigenvalue = 1 / most_final_inverse_square};
-        // a solve by halves asks for κ
+        // a solve by halves needs κ
         if (!std::is_same_v<S, T>) demands.most_condition = std::numeric_limits<double>::max();
         factor(R1, demands, [](const Certificate&) { return true; });
         // R := R₁ R₀;  Q = Q₁ R₁⁻¹
@@ -163,7 +163,7 @@ private:
         factor_gram<T>(ctx_, G, demands, G, certificate());
     }
 
-    /// What follows the last Cholesky factor Y: R is known, and B is what Q Y is.
+    /// Concludes a chain after the last Cholesky factor Y. R is known, and B = Q Y.
     Certificate conclude(InputView<T, D> B, MatrixView<const S, D> Y) {
         if (!next_) request_certificate(ctx_, certificate());
         if (last_) solve_and_gram<T>(ctx_, B, Factors{Y}, Q1_, {}, certificate());
@@ -171,7 +171,7 @@ private:
         return receive_certificate(ctx_, certificate());
     }
 
-    /// The chain is through, or all of it but what was to come next.
+    /// Whether the chain went through, except perhaps for the next step.
     static bool is_through(const Certificate& found) { return !found.refused() || found.reason == Certificate::Growth; }
 
     Passes certified(const Certificate& found, double departure, Matrix<S, D>& Y) {
@@ -183,7 +183,7 @@ private:
         return passes;
     }
 
-    /// A = Q₁ R.
+    /// Returns the passes that end with A = Q₁ R.
     Passes improved(const Certificate& found, MatrixView<const S, D> R) {
         Passes passes;
         passes.state = Passes::State::Improved;
@@ -202,7 +202,7 @@ private:
     Matrix<Certificate, D> state_;
 };
 
-/// The triangle R of B = Q R.
+/// Computes the triangle R of B = Q R.
 template <class T, class D>
 void triangle_of(Context<D>& ctx, Matrix<T, D>&& B, MatrixView<T, D> R) {
     Plan plan;

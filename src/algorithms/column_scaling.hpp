@@ -7,10 +7,10 @@
 
 namespace quoin {
 
-/// The column scaling A D, D = diag(2^-e_j), under which every route is safe: Q is that of A, R that of A times D. All e_j
-/// are 0 where none is needed.
+/// The column scaling A D, D = diag(2^-e_j), that makes every route safe. A D has A's Q, and R D as its R. All e_j
+/// are 0 if no scaling is needed.
 ///
-/// The columns from `head` on are left to `scale_tail`, with which the caller has to go on.
+/// The columns from `head` on are left to `scale_tail`, which the caller has to call later.
 template <class T, class D>
 class ColumnScaling {
 public:
@@ -19,7 +19,7 @@ public:
         look_at(ctx, A, head_);
     }
     ColumnScaling(Context<D>& ctx, InputView<T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
-    /// Of [R; B], R an upper triangle. All e_j are 0 where an entry is not finite.
+    /// For [R; B], R an upper triangle. All e_j are 0 if an entry is not finite.
     ColumnScaling(Context<D>& ctx, MatrixView<const T, D> R, MatrixView<const T, D> B) requires std::is_same_v<D, Host>
         : head_{0, B.cols}, tail_{B.cols, B.cols}, memory_(ctx, scans_of(B.cols), 1) {
         Matrix<T, D> triangle(ctx, B.cols, B.cols);
@@ -31,7 +31,7 @@ public:
         };
         look(Scalar<T>::safe_exponent);
         if (!found_of(0).data->scaled && !found_of(1).data->scaled) return;
-        // one of them is out of range: the exponents of both
+        // one of R and B is out of range: take the exponents of both
         look(-1);
         const bool finite = found_of(0).data->bad_row < 0 && found_of(1).data->bad_row < 0;
         for (Index j = 0; j < B.cols; ++j) exponents()(j, 0) = finite ? std::max(exponents()(j, 0), of_B(j, 0)) : 0;
@@ -43,23 +43,23 @@ public:
     }
     /// A := A D.
     void scale(Context<D>& ctx, MatrixView<T, D> A) const { scale(ctx, A, head_); }
-    /// The same for the tail, whose columns are looked at first.
+    /// Scans the tail, and scales it: A := A D.
     void scale_tail(Context<D>& ctx, MatrixView<T, D> A) {
         look_at(ctx, A, tail_);
         scale(ctx, A, tail_);
     }
     Index tail_cols() const { return tail_.size(); }
-    /// R := R D, of an upper triangle.
+    /// R := R D, for an upper triangle R.
     void scale_triangle(Context<D>& ctx, MatrixView<T, D> R) const {
         scale_columns<T>(ctx, exponents(), -1, Part::Upper, R);
     }
     /// R := R D⁻¹.
     void unscale(Context<D>& ctx, Part part, MatrixView<T, D> R) const { unscale(ctx, part, R, {0, R.cols}); }
-    /// The same for those columns of R that belong to the given ones of A.
+    /// R := R D⁻¹. R has the given `columns` of A's R.
     void unscale(Context<D>& ctx, Part part, MatrixView<T, D> R, Range columns) const {
         scale_columns<T>(ctx, exponents().row_block(columns), 1, part, R);
     }
-    /// Whether a column was out of range. Throws NonFiniteEntry, if asked. Waits.
+    /// Whether a column was out of range. With `check_finite` throws NonFiniteEntry for NaN or Inf. Waits.
     bool needed(Context<D>& ctx, bool check_finite) {
         bool scaled = false;
         for (const Range cols : {head_, tail_}) {
@@ -84,7 +84,7 @@ private:
     void scale(Context<D>& ctx, MatrixView<T, D> A, Range cols) const {
         scale_columns<T>(ctx, exponents().row_block(cols), -1, Part::All, A.col_block(cols));
     }
-    // two scans, and the exponents behind them
+    // two scans, followed by the exponents
     static Index scans_of(Index cols) {
         return 2 + (cols * Index{sizeof(int)} + Index{sizeof(Scan)} - 1) / Index{sizeof(Scan)};
     }
@@ -99,8 +99,8 @@ private:
     Matrix<Scan, D> memory_;
 };
 
-/// C := C D with columns of norms from 1 to 2, where the arithmetic of what follows needs that, D of powers of two; and what came
-/// of C times D⁻¹. Nothing otherwise, and for columns that are zero or not finite.
+/// Scales C := C D to column norms from 1 to 2, D of powers of two, if the arithmetic of the products needs that.
+/// `restore` multiplies a result of C by D⁻¹. Both do nothing otherwise, or for columns that are zero or not finite.
 template <class T, class D>
 class UnitColumns {
 public:

@@ -1,7 +1,7 @@
 #pragma once
 
-// TSQR over ranks (Demmel, Grigori, Hoemmen, Langou 2012): every rank's rows are one panel, and the R factors of the ranks meet in the
-// nodes of a binary tree, two triangles each, as those of the domains of one panel do.
+// TSQR over ranks (Demmel, Grigori, Hoemmen, Langou 2012). Every rank's rows are one panel. The R factors of the ranks
+// meet in the nodes of a binary tree, two triangles each, as the R factors of the domains of one panel do.
 
 #include <algorithm>
 #include <cmath>
@@ -16,10 +16,10 @@
 
 namespace quoin {
 
-/// Throws InvalidArgument for what `qr` over ranks does not offer.
+/// Throws InvalidArgument for options that `qr` over ranks does not offer.
 void require_offered(const Options& options);
 
-/// Of a leaf of the tree of ranks, or a node of it: one panel, or several where the device's trees are narrower.
+/// Returns the plan of a leaf or a node of the tree of ranks: one panel, or several if the device's trees are narrower.
 template <class T, class D>
 Plan plan_reflectors(const Context<D>& ctx, Index m, Index n, TreeOptions tree = {}) {
     Options options;
@@ -37,7 +37,7 @@ void factor_reflectors(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>&
         factor_blocked_householder(ctx, plan, forest.view());
     }
 }
-/// The thin Q times E (upper triangular, as many columns), in place of the reflectors; without E the thin Q.
+/// Forms the thin Q times E (upper triangular, as wide as Q) in place of the reflectors; without E the thin Q.
 template <class T, class D>
 void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<const T, D> E) {
     const bool one_tree = forest.panels.size() <= 1 && forest.A.cols() <= Tuning<D>::most_tree_cols;
@@ -49,7 +49,7 @@ void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<con
     forest.A = std::move(QE);
 }
 
-/// Of the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
+/// Returns the plan for the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
 template <class T, class D>
 Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
     const bool wide = std::min(m, n) > Tuning<D>::most_tree_cols;
@@ -67,10 +67,10 @@ Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
     return plan_qr<T>(ctx, m, n, options);
 }
 
-/// Elements on and above the diagonal of a k×n matrix.
+/// Returns the number of elements on and above the diagonal of a k×n matrix.
 inline Index packed_size(Index k, Index n) { return packed_column(k, n); }
 
-/// A on the root := the sum of the ranks' A, in the order of the tree of ranks. `part` as of `reduce`.
+/// A on the root := the sum of the ranks' A, in the order of the tree of ranks. `part`: as for `reduce`.
 template <class T, class D>
 void reduce_sum(Communicator& comm, Context<D>& ctx, View<T, D> A, View<T, D> part, int root, int& note) {
     reduce<T, D>(comm, ctx, A, part, root, note, [&](View<const T, D> B, View<T, D> C, int) { add<T>(ctx, B, C); });
@@ -87,7 +87,7 @@ void sum_on_all(Context<D>& ctx, JointCall& call, Communicator& comm, View<T, D>
     call.hear(comm.broadcast<T>(ctx, A, 0, call.note()));
 }
 
-/// e_j := the largest of the ranks' `mine`, 0 where none of them is above `no_exponent`. The call's ranks agree. Waits.
+/// e_j := the largest of the ranks' `mine`, or 0 if all of them are `no_exponent`. The call's ranks agree. Waits.
 inline constexpr Index no_exponent = std::numeric_limits<int>::min();
 template <class D>
 void agree_on_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matrix<Index>& mine,
@@ -104,7 +104,8 @@ void agree_on_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Ma
     });
 }
 
-/// The same of the exponents of the largest entry of each column, 0 for a column of zeros; `rows` are this rank's.
+/// Chooses e_j as the exponent of the largest entry of column j over the ranks, 0 for a column of zeros. `rows`: this
+/// rank's. Waits.
 template <class T, class D>
 void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, MatrixView<const T, D> rows,
                       MatrixView<int, D> exponents) {
@@ -118,15 +119,16 @@ void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matr
     agree_on_exponents(ctx, call, comm, largest, exponents);
 }
 
-/// Levels of the tree of ranks.
+/// Returns the number of levels of the tree of ranks.
 inline Index rank_levels(int ranks) {
     Index levels = 0;
     while ((Index{1} << levels) < ranks) ++levels;
     return levels;
 }
 
-/// Consecutive ranks that have n rows or more together; one of them, the leader, factors them all. A rank with n rows or more is a group
-/// of its own, as a rule. So every triangle of the tree is n×n, unless there is one group alone.
+/// Groups of consecutive ranks with n or more rows together. One rank of a group, the leader, factors all its rows. A
+/// rank with n rows or more is a group of its own, as a rule. So every triangle of the tree is n×n, unless there is
+/// only one group.
 struct RowGroups {
     struct Group {
         Range ranks;
@@ -149,7 +151,7 @@ struct RowGroups {
             groups.push_back(open);
             return;
         }
-        // too few rows are left: they join the last group
+        // the remaining rows are too few: their ranks join the last group
         Group& last = groups.back();
         last.ranks.end = open.ranks.end;
         last.rows += open.rows;
@@ -167,12 +169,12 @@ struct RowGroups {
     Index total = 0;
 };
 
-/// The rows of a group, on their way to its leader and back. Messages only where the group has several ranks.
+/// The rows of a group, on their way to its leader and back. Sends messages only if the group has several ranks.
 template <class T, class D>
 class LentRows {
 public:
     LentRows() = default;
-    /// For p columns.
+    /// Allocates for p columns.
     LentRows(Context<D>& ctx, const RowGroups& layout, int rank, Index p) : rank_(rank), rows_(layout.rows) {
         group_ = layout.groups[layout.index_of(rank)];
         if (!is_shared() || rank != group_.leader) return;
@@ -183,7 +185,7 @@ public:
     }
     bool is_shared() const { return group_.ranks.size() > 1; }
 
-    /// X of all ranks of the group on the leader; X, where it is alone.
+    /// Returns X of all ranks of the group on the leader; X itself if the leader is alone.
     Matrix<T, D> gather(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X) {
         if (!is_shared()) return std::move(X);
         if (rank_ != group_.leader) {
@@ -197,7 +199,7 @@ public:
         });
         return std::move(all_);
     }
-    /// X := this rank's rows of C, which the leader has.
+    /// X := this rank's rows of the leader's C.
     void scatter(Context<D>& ctx, JointCall& call, Matrix<T, D>&& C, Matrix<T, D>& X) {
         if (!is_shared()) {
             X = std::move(C);
@@ -227,8 +229,8 @@ private:
     Matrix<T, D> all_, part_;
 };
 
-/// A node of the tree whose head is this rank: [R_head; R_member] = H [R; 0]. V takes the place of R_member where the device's trees
-/// are as wide, and of both else.
+/// A node of the tree whose head is this rank: [R_head; R_member] = H [R; 0]. V overwrites R_member if the device's
+/// trees are wide enough, and both otherwise.
 template <class T, class D>
 class RankNode {
 public:
@@ -245,17 +247,17 @@ public:
     MatrixView<T, D> upper() { return H_.A.view().row_block({0, n_}); }
     MatrixView<T, D> lower() { return H_.A.view().row_block({n_, 2 * n_}); }
 
-    /// Of upper() and lower(), triangles with zeros below; R is in upper().
+    /// Factors upper() and lower(), triangles with zeros below. R is in upper() afterwards.
     void factor(Context<D>& ctx) {
         if (is_tree()) return factor_nodes<T>(ctx, tree_, 0, H_.A.view(), H_.Tf.view());
         factor_reflectors(ctx, plan_reflectors<T>(ctx, 2 * n_, n_), H_);
     }
-    /// C := op(H) C, 2n rows.
+    /// C := op(H) C. C has 2n rows.
     void apply(Context<D>& ctx, Op op, MatrixView<T, D> C) const {
         if (is_tree()) return apply_nodes<T>(ctx, tree_, 0, op, H_.A.view(), H_.Tf.view(), C);
         apply_forest<T, D>(ctx, H_.view(), op, C);
     }
-    /// [upper(); lower()] := H [E; 0], E upper triangular, as both are then.
+    /// [upper(); lower()] := H [E; 0] for an upper triangular E. Both become upper triangular.
     void form(Context<D>& ctx, MatrixView<const T, D> E) {
         if (!is_tree()) return form_q_times(ctx, H_, E);
         store_triangle<T>(ctx, E, upper());
@@ -269,10 +271,10 @@ private:
 
     Index n_;
     PanelTree tree_;
-    ReflectorForest<T, D> H_;  // no panels where it is a tree of one node
+    ReflectorForest<T, D> H_;  // no panels if it is a tree of one node
 };
 
-/// What a DistributedQR is made of.
+/// The data of a DistributedQR.
 template <class T, class D>
 struct DistributedFactorization {
     Communicator* comm = nullptr;
@@ -281,7 +283,7 @@ struct DistributedFactorization {
     Report report;
     Matrix<T, D> R;  ///< k×n: on the root of the tree, or on all ranks after Gram passes
     bool holds_q = false, is_explicit = false;
-    Matrix<T, D> Q;                     ///< explicit: this rank's rows; then there is no tree
+    Matrix<T, D> Q;                     ///< explicit: this rank's rows, without a tree
     ReflectorForest<T, D> leaf;         ///< of a leader's rows: one panel
     std::vector<RankNode<T, D>> nodes;  ///< of a leader, in the order of the levels
     int head = -1;                      ///< of a leader: the rank that absorbs its R
@@ -313,10 +315,10 @@ template <class T, class D>
 class ThinProduct {
 public:
     ThinProduct(Context<D>& ctx, const DistributedFactorization<T, D>& f, Index p);
-    /// Q₁ᵀX (k×p) on the root of the tree, X being this rank's rows. Where `rest` is given it becomes the norms of p columns whose
-    /// squares, summed over the ranks, are those of (I − Q₁Q₁ᵀ)X.
+    /// Returns Q₁ᵀX (k×p) on the root of the tree. X: this rank's rows. If `rest` is given, it receives the norms of p
+    /// columns whose squares, summed over the ranks, are the squared column norms of (I − Q₁Q₁ᵀ)X.
     Matrix<T, D> project(Context<D>& ctx, JointCall& call, Matrix<T, D>&& X, std::vector<Real<T>>* rest = nullptr);
-    /// This rank's rows of Q₁W, W being k×p and the same on every rank.
+    /// Returns this rank's rows of Q₁W. W is k×p and equal on every rank.
     Matrix<T, D> expand(Context<D>& ctx, JointCall& call, MatrixView<const T, D> W);
 
 private:

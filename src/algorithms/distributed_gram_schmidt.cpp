@@ -13,8 +13,8 @@ namespace {
 
 constexpr Index most_rank_passes = 5;
 
-/// ‖H‖_F <= 1/2 for H = QᵀW and orthonormal W: the columns of W − QH are far from dependent, σ² >= 3/4, and their QR loses no
-/// orthogonality. Throws where it is the `last` pass and is not.
+/// Whether ‖H‖_F <= 1/2 for H = QᵀW and orthonormal W. The columns of W − QH are far from dependent then, σ² >= 3/4,
+/// and their QR loses no orthogonality. Throws NumericalBreakdown if not and the pass is the `last` one.
 template <class T, class D>
 bool certify(Context<D>& ctx, MatrixView<const T, D> H, bool last) {
     std::vector<Real<T>> norms(H.cols);
@@ -85,7 +85,7 @@ void DistributedGramSchmidt<T, D>::append(Context<D>& ctx, Communicator& comm, M
     };
     if (k > 0) project(H1.view());
     Matrix<T, D> S = orthonormalize();
-    // twice, and again where a column depends on those before it: W is made of its rounding errors then
+    // twice, and again if a column depends on the columns before it: W consists of its rounding errors then
     bool certified = k == 0;
     Index pass = 1;
     while (!certified) {

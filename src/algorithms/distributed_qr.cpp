@@ -1,4 +1,5 @@
-// QR of rows spread over ranks: TSQR whose top levels are the ranks, and CholeskyQR2 whose Gram matrices are summed over them.
+// QR of rows spread over ranks: TSQR whose top levels are the ranks, and CholeskyQR2 whose Gram matrices are summed
+// over them.
 
 #include <fmt/format.h>
 
@@ -57,7 +58,7 @@ private:
     using S = Sum<T, D>;
     int rank() const { return f_.comm->rank(); }
     bool wants_q() const { return options_.q != QForm::None; }
-    /// Whether X is overwritten; otherwise A may only be read.
+    /// `overwrites`: whether X is overwritten. Otherwise A may only be read.
     bool is_sketched() const { return options_.method == Method::RandomizedCholeskyQR; }
     bool overwrites() const { return wants_q() || is_sketched(); }
     MatrixView<const T, D> rows() const { return copied_ ? std::as_const(X_).view() : A_; }
@@ -67,7 +68,7 @@ private:
         copy<T>(ctx_, A_, X_.view());
     }
 
-    /// The checks and the plan.
+    /// Makes the checks and the plan.
     void begin() {
         call_.attempt([&] {
             check_matrix(A_);
@@ -90,7 +91,7 @@ private:
                                           {"Options::arithmetic", static_cast<Index>(o.arithmetic)},
                                           {"Options::check_finite", o.check_finite}},
                                          A_.rows);
-        // from here to the next message all ranks compute the same
+        // from here to the next message all ranks compute equal values
         f_.layout = RowGroups(heights, n_);
         f_.plan = plan_over_ranks<T>(ctx_, f_.layout.total, n_, options_);
         f_.report.method = is_cholesky(f_.plan.method) ? f_.plan.method : Method::TSQR;
@@ -98,7 +99,7 @@ private:
         f_.holds_q = wants_q();
     }
 
-    /// Columns out of range times powers of two, the same on all ranks.
+    /// Multiplies columns by powers of two, equal on all ranks, if one is out of range.
     void scale() {
         bool scaled = false;
         call_.attempt([&] {
@@ -116,7 +117,7 @@ private:
         scale_columns<T>(ctx_, exponents_.view(), -1, Part::All, X_.view());
     }
 
-    /// Of this rank's rows.
+    /// Scans this rank's rows.
     Scan look(int safe) {
         Matrix<Scan, D> found(ctx_, 1, 1);
         scan<T>(ctx_, rows(), safe, exponents_.view(), found.view());
@@ -127,7 +128,7 @@ private:
 
     // ---- Gram passes ----------------------------------------------------------------------------------------------------
 
-    /// False where A's entries are not finite or out of range, which nobody has `checked`: A is as it was.
+    /// Returns false, with A unchanged, if A's entries are not finite or out of range and were not `checked`.
     bool by_cholesky(bool checked) {
         using State = typename Passes::State;
         Passes passes;
@@ -150,7 +151,7 @@ private:
             const auto chain = is_sketched() ? CholeskyChain::Sketched : CholeskyChain::OfA;
             passes = cholesky_passes<T, D>(ctx_, chain, wants_q(), rows(), Q1, f_.R.view(), {}, over_ranks);
         });
-        // the others wait for this rank's part of a sum, or for its word that it is done
+        // the other ranks wait for this rank's part of a sum, or for its message that it has finished
         if (call_.failed() && !passes_are_over_()) join_sum_();
         call_.agree();
         f_.report.gram_departure = passes.gram_departure;
@@ -166,14 +167,14 @@ private:
         f_.report.fell_back = true;
         if (passes.state == State::Improved && overwrites()) {
             R1_ = std::move(f_.R);
-            copied_ = true;  // Q₁ is what is factored now
+            copied_ = true;  // Q₁ is factored now
         }
         by_tree();
         return true;
     }
 
-    /// G := the Cholesky factor of the sum of G over the ranks: the sum on its way up the tree of ranks, the factor and the certificate
-    /// on their way down.
+    /// G := the Cholesky factor of the sum of G over the ranks. The sum goes up the tree of ranks; the factor and the
+    /// certificate go down.
     void factor_sum(MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate) {
         const auto triangle = summed_triangle();
         call_.attempt([&] { pack_triangle<S>(ctx_, G, triangle); });
@@ -191,7 +192,7 @@ private:
         share_factor(G, certificate);
     }
 
-    /// `factor_sketch` of the sum of B over the ranks.
+    /// Runs `factor_sketch` on the sum of B over the ranks.
     void sum_sketches(MatrixView<S, D> B, SketchDemands demands, MatrixView<S, D> R0, CertificateView<D> certificate) {
         const auto sum = sketches_.view().col_block({0, n_}), part = sketches_.view().col_block({n_, 2 * n_});
         call_.attempt([&] {
@@ -211,13 +212,13 @@ private:
         share_factor(R0, certificate);
     }
 
-    /// R and the certificate of rank 0.
+    /// Sends R and the certificate of rank 0 to all ranks.
     void share_factor(MatrixView<S, D> R, CertificateView<D> certificate) {
         call_.share<S>(ctx_, sum_.view());
         unpack_triangle<S>(ctx_, summed_triangle(), R);
         unpack_certificate<S>(ctx_, numbers(), certificate);
     }
-    /// As it came last.
+    /// Returns the certificate of the last message.
     Certificate shared_certificate() {
         unpack_certificate<S>(ctx_, numbers(), certificate_.view());
         return read_certificate(ctx_, certificate_.view());
@@ -228,7 +229,7 @@ private:
 
     // ---- the tree -------------------------------------------------------------------------------------------------------
 
-    /// All memory whose size does not depend on what is found in A.
+    /// Allocates all memory whose size does not depend on the entries of A.
     void lay_out_tree() {
         lent_ = LentRows<T, D>(ctx_, f_.layout, rank(), n_);
         if (lent_.is_shared()) copy_rows();
@@ -268,7 +269,7 @@ private:
 
     MatrixView<T, D> triangle() { return packed_.view().row_block({0, packed_size(f_.k(), n_)}); }
 
-    /// A_i = Q_i R_i of the leader's rows.
+    /// Factors A_i = Q_i R_i, the leader's rows.
     void factor_leaf() {
         call_.attempt([&] {
             if (overwrites()) copy_rows();
@@ -291,7 +292,7 @@ private:
         });
     }
 
-    /// [R; R_member] = H [R; 0].
+    /// Factors [R; R_member] = H [R; 0].
     void absorb(RankNode<T, D>& node) {
         call_.hear(f_.comm->template receive<T>(ctx_, triangle(), node.member));
         call_.attempt([&] {
@@ -313,31 +314,31 @@ private:
     const Index n_;
     const Options options_;
     DistributedFactorization<T, D> f_;
-    bool copied_ = false;       // X has A's rows, or those of a Q₁ in their place
-    Matrix<T, D> X_;            // this rank's rows, until they are lent or held
-    Matrix<T, D> R1_;           // of Gram passes whose Q₁ is factored once more
+    bool copied_ = false;       // X has A's rows, or the rows of a Q₁ in their place
+    Matrix<T, D> X_;            // this rank's rows, until they are sent to a leader or held
+    Matrix<T, D> R1_;           // R₁ of Gram passes whose Q₁ is factored once more
     Matrix<int, D> exponents_;  // of the scaling, if any
     Matrix<T, D> packed_;       // a triangle of the tree, as a message
     Matrix<S, D> sum_, part_;   // of Gram passes: a triangle and a certificate, and a triangle
     Matrix<Certificate, D> certificate_;
     Matrix<S, D> sketches_;  // a sketch, and one on its way
     std::function<bool()> passes_are_over_;
-    std::function<void()> join_sum_;  // of the passes, the next one
+    std::function<void()> join_sum_;  // takes part in the next sum of the passes
     LentRows<T, D> lent_;
 };
 
-/// The thin Q from the root of the tree down: E = I there, and [E; E_member] := H [E; 0] in every node.
+/// Forms the thin Q from the root of the tree down: E = I there, and [E; E_member] := H [E; 0] in every node.
 template <class T, class D>
 class QFormer {
 public:
-    /// Allocates; `nodes` are those of f, or copies of them, and are lost, as is `leaf`.
+    /// Allocates.
     QFormer(Context<D>& ctx, const DistributedFactorization<T, D>& f)
         : f_(f), lent_(ctx, f.layout, f.comm->rank(), f.k()), packed_(ctx, packed_size(f.plan.cols, f.plan.cols), 1) {
         if (f.layout.groups.size() > 1 && f.leads()) E_ = Matrix<T, D>(ctx, f.plan.cols, f.plan.cols);
         if (lent_.is_shared()) Q_ = Matrix<T, D>(ctx, f.own_rows(), f.k());
     }
 
-    /// This rank's rows.
+    /// Returns this rank's rows of Q. `nodes` and `leaf`: f's own, or copies of them; both are lost.
     Matrix<T, D> form(Context<D>& ctx, JointCall& call, ReflectorForest<T, D>& leaf,
                       std::vector<RankNode<T, D>>& nodes) {
         Matrix<T, D> C;
@@ -410,7 +411,7 @@ Matrix<T, D> ThinProduct<T, D>::project(Context<D>& ctx, JointCall& call, Matrix
     };
     if (rest) rest->assign(p, Real<T>(0));
     if (f_.is_explicit) {
-        // Q₁ᵀC, the sum over the ranks; what is left is C − Q₁ Q₁ᵀC
+        // Q₁ᵀC, the sum over the ranks; the rest is C − Q₁ Q₁ᵀC
         call.attempt([&] { multiply_transposed<T>(ctx, f_.Q.view(), X.view(), top_.view()); });
         reduce_sum<T, D>(*f_.comm, ctx, top_.view(), part_.view(), f_.layout.root(), call.note());
         if (rest) {

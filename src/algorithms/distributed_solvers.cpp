@@ -18,14 +18,14 @@ void require_tall(const char* what, Index m, Index n) {
             fmt::format("{} over ranks needs at least as many rows as columns, and A is {}x{}", what, m, n));
 }
 
-/// 2^-e A = QR, e = 0 unless R would overflow or lose digits to underflow; every rank has R.
+/// 2^-e A = QR, with e = 0 unless R would overflow or lose digits to underflow. Every rank has R.
 template <class T, class D>
 struct RankQRInRange {
     DistributedQR<T, D> factors;
     Matrix<T, D> R;
     int exponent = 0;
 
-    /// `other`: as of `solver_exponent`, the same on all ranks.
+    /// `other`: as for `solver_exponent`, equal on all ranks.
     RankQRInRange(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, const Options& options,
                   double other = 0)
         : factors(qr<T, D>(ctx, comm, A, options)), R(factors.r(ctx)) {
@@ -42,7 +42,8 @@ struct RankQRInRange {
     }
 };
 
-/// What the ranks agree on about B before they solve: finite entries, if asked, and the largest of this rank's.
+/// Checks B before the ranks agree to solve, also for finite entries with `check_finite`. Returns the largest entry of
+/// this rank's B.
 template <class T, class D>
 double largest_of_rank(Context<D>& ctx, MatrixView<const T, D> B, Index rows, bool check_finite) {
     check_matrix(B);
@@ -51,7 +52,7 @@ double largest_of_rank(Context<D>& ctx, MatrixView<const T, D> B, Index rows, bo
     return entry_norms<T>(ctx, B, {}).largest;
 }
 
-/// The largest of the ranks' `mine`.
+/// Returns the largest of the ranks' `mine`.
 template <class D>
 double largest_of_all(Context<D>& ctx, Communicator& comm, double mine) {
     Matrix<double> largest(1, 1);
@@ -60,7 +61,7 @@ double largest_of_all(Context<D>& ctx, Communicator& comm, double mine) {
     return largest(0, 0);
 }
 
-/// min ‖AX − 2^-e B‖ for A = QR over ranks, m >= n; the residual norms are those of 2^e times that.
+/// Solves min ‖AX − 2^-e B‖ for A = QR over ranks, m >= n. The residual norms are multiplied by 2^e.
 template <class T, class D>
 LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const DistributedFactorization<T, D>& f,
                                     MatrixView<const T, D> B, int e, double rcond) {

@@ -53,7 +53,7 @@ void form_node(Context<D>& ctx, const Plan& plan, FlatTreeNode<T, D>& node, Matr
         const auto A = forest.panel_a(*panel);
         copy<T>(ctx, A, V);
         set_zero(ctx, A);
-        // [E(here, right); what lies below] := H_panel of it
+        // [E(here, right); the rows below] := H_panel [E(here, right); the rows below]
         copy<T>(ctx, E.block(here, right), node.W.view().block(here, right));
         apply_panel<T>(ctx, Op::None, V, forest.panel_t(*panel), node.W.view().block({first, m}, right));
     }

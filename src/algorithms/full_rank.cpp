@@ -22,9 +22,9 @@ template double rank_tolerance<double>(double);
 
 namespace {
 
-/// The columns that take part in the dependence of the columns of R, which are scaled to unit norm: those with a weight of at least 1%
-/// of the largest in the x that minimises ‖R D x‖/‖x‖. Two steps of inverse iteration, in double, from a vector that no column is
-/// likely to be orthogonal to.
+/// Returns the columns that take part in the dependence of the columns of R, which are scaled to unit norm: the columns
+/// with a weight of at least 1% of the largest in the x that minimises ‖R D x‖/‖x‖. Two steps of inverse iteration, in
+/// double, from a vector that no column is likely to be orthogonal to.
 template <class T>
 std::vector<Index> dependent_columns(const Matrix<T>& R) {
     constexpr double least_weight = 0.01, least_pivot = 1e-30;
@@ -65,7 +65,7 @@ std::vector<Index> dependent_columns(const Matrix<T>& R) {
     return columns;
 }
 
-/// "0, 3 and 4", or the first eight and how many more there are.
+/// Returns "0, 3 and 4", or the first eight columns and the number of the other ones.
 std::string listed(const std::vector<Index>& columns) {
     constexpr std::size_t most = 8;
     const std::size_t shown = std::min(columns.size(), most), more = columns.size() - shown;

@@ -1,5 +1,5 @@
-// Q = I − V T Vᵀ with one T for all columns (Schreiber and Van Loan 1989): T joined from the panels', and products with blocks
-// of Q that never form it. Whatever is triangular is multiplied as a triangle, and the zeros of V not at all.
+// Q = I − V T Vᵀ with one T for all columns (Schreiber and Van Loan 1989): joins the panels' T, and multiplies with
+// blocks of Q without forming Q. Triangles are multiplied as triangles, and the zeros of V not at all.
 
 #include "algorithms/factorization.hpp"
 #include "algorithms/solver_steps.hpp"
@@ -9,7 +9,7 @@ namespace quoin {
 
 namespace {
 
-/// V or S: what stands on and below the diagonal of an m×k array.
+/// V or S: the entries on and below the diagonal of an m×k array.
 template <class T, class D>
 struct Trapezoid {
     MatrixView<const T, D> A;
@@ -59,7 +59,7 @@ void outer(Context<D>& ctx, Arithmetic arithmetic, const Trapezoid<T, D>& V, Ran
     });
 }
 
-/// W := V(rows, 0:q)ᵀ itself for the q rows of W, q <= rows.end.
+/// W := V(rows, 0:q)ᵀ for the q rows of W, q <= rows.end.
 template <class T, class D>
 void transpose_rows(Context<D>& ctx, const Trapezoid<T, D>& V, Range rows, MatrixView<T, D> W) {
     const Index q = W.rows, dense = std::min(rows.begin, q);
@@ -77,8 +77,7 @@ void transpose_rows(Context<D>& ctx, const Trapezoid<T, D>& V, Range rows, Matri
     }
 }
 
-/// op(Q(r, c)) = op(I(r, c)) − X Y Zᵀ: rows `to` of X and `from` of Z, which are V or S, and Y = op(T(0:a, 0:b)) where S is
-/// not kept.
+/// op(Q(r, c)) = op(I(r, c)) − X Y Zᵀ. X has rows `to` and Z rows `from` of V or S. Without S, Y = op(T(0:a, 0:b)).
 template <class T, class D>
 class BlockOfQ {
 public:
@@ -146,7 +145,7 @@ private:
     Index b_, l_;
 };
 
-/// T of the panels [first, last), whose own T are on its diagonal.
+/// Joins T of the panels [first, last). Their own T are on its diagonal.
 template <class T, class D>
 void join_panels(Context<D>& ctx, ForestView<const T, D> forest, Index first, Index last, MatrixView<T, D> Tf) {
     if (last - first < 2) return;
@@ -203,11 +202,11 @@ void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf)
 template <class T, class D>
 void apply_full_wy(Context<D>& ctx, const FullWY<T, D>& wy, Op op, MatrixView<T, D> C, Arithmetic arithmetic) {
     const Range all{0, C.rows};
-    // with T halves are made once for two products, with S for each
+    // with T, operands are converted to halves once for two products, with S for each
     if (wy.S.data && arithmetic == Arithmetic::Native) {
         return BlockOfQ<T, D>(wy, op, all, all, arithmetic).subtract_from(ctx, C, C);
     }
-    // a diagonal block of T is the T of its columns: products with narrow ones leave out the zeros of V
+    // a diagonal block of T is the T of its columns, so products with narrow blocks leave out the zeros of V
     const Index k = wy.V.cols, width = Tuning<D>::wy_block, count = (k + width - 1) / width;
     Matrix<T, D> upper;  // S lies below a diagonal block of T
     if (wy.S.data) upper = Matrix<T, D>(ctx, std::min(k, width), std::min(k, width));

@@ -3,9 +3,10 @@
 //     R₁₂ = Q₁ᵀA₂         classical (Zhang, Baharouei, Wu 2020; Zhang and Wu 2021)
 //     R₁₂ = L⁻¹Q₁ᵀA₂      modified, L = I + the strictly lower triangle of Q₁ᵀQ₁:
 //
-// (I − q_k q_kᵀ)…(I − q_1 q_1ᵀ) = I − Q₁L⁻¹Q₁ᵀ, so this is modified Gram-Schmidt of one column after the other in products of
-// matrices (Björck 1967, Barlow 2019), whatever the sizes of the parts. Modified Gram-Schmidt takes L for each panel by
-// itself, classical Gram-Schmidt all of a half at once. docs/algorithms.md, section 12, has what follows from either.
+// (I − q_k q_kᵀ)…(I − q_1 q_1ᵀ) = I − Q₁L⁻¹Q₁ᵀ, so this is modified Gram-Schmidt of one column after the other in
+// products of matrices (Björck 1967, Barlow 2019), whatever the sizes of the parts. Modified Gram-Schmidt takes L for
+// each panel by itself, classical Gram-Schmidt all of a half at once. docs/algorithms.md, section 12, has the
+// consequences of both.
 
 #include "algorithms/gram_schmidt.hpp"
 
@@ -24,34 +25,35 @@ namespace quoin {
 
 namespace {
 
-/// A column that keeps this much of its norm has lost no more than half a bit to cancellation: Kahan and Parlett's criterion
-/// (Parlett 1980, section 6.9) with the constant of Daniel, Gragg, Kaufman and Stewart (1976).
+/// A column that keeps this much of its norm has lost no more than half a bit to cancellation: Kahan and Parlett's
+/// criterion (Parlett 1980, section 6.9) with the constant of Daniel, Gragg, Kaufman and Stewart (1976).
 const double enough = std::sqrt(0.5);
 
-/// Columns whose coefficients on others are together no more than 1/4 need no repetition: docs/algorithms.md, section 12.
+/// Columns whose coefficients on other columns are together at most 1/4 need no repetition: docs/algorithms.md, section
+/// 12.
 constexpr double most_departure = 1.0 / 16;
 
-/// After two passes what is left are columns whose projection was rounding error, and random ones that completed Q: each
-/// further pass leaves orthonormal what it does not shorten.
+/// The largest number of passes. After two passes only two kinds of columns remain: columns whose projection was
+/// rounding error, and random ones that completed Q. A column that a further pass does not shorten is orthonormal.
 constexpr int most_passes = 8;
 
 }  // namespace
 
-/// One pass over the columns from `first` on, whose coefficients are the columns of R.
+/// One pass over the columns from `first` on. Their coefficients are the columns of R.
 template <class T, class D>
 struct GramSchmidtBasis<T, D>::Task {
-    /// The panels that go against all columns before them once more.
+    /// The panels that are projected from all columns before them once more.
     enum class Repeat {
         Never,
-        Shortened,  ///< where a column kept less than `enough` of its norm
-        Departed,   ///< where the coefficients of all that were not repeated would exceed `most_departure`
+        Shortened,  ///< if a column kept less than `enough` of its norm
+        Departed,   ///< if the coefficients of all panels that were not repeated would exceed `most_departure`
         Always,
     };
     MatrixView<T, D> Q, R;
     Index first;
     Repeat repeat;
     const Done& done;
-    std::vector<bool> orthonormal = {};  ///< the panels that are known to be, by themselves
+    std::vector<bool> orthonormal = {};  ///< panels that are known to be orthonormal by themselves
     double departure = 0;                ///< of the panels that were not repeated
 
     Range within(Range columns) const { return {columns.begin - first, columns.end - first}; }
@@ -114,7 +116,7 @@ typename GramSchmidtBasis<T, D>::Outcome GramSchmidtBasis<T, D>::orthonormalize(
     return outcome;
 }
 
-/// Columns are projected from those before the first, and then by halves.
+/// Projects columns from the columns before the first, and then by halves.
 template <class T, class D>
 void GramSchmidtBasis<T, D>::one_pass(Context<D>& ctx, Task& task, Outcome& outcome) {
     const Range next{task.first, task.Q.cols}, before{0, task.first};
@@ -123,7 +125,7 @@ void GramSchmidtBasis<T, D>::one_pass(Context<D>& ctx, Task& task, Outcome& outc
     by_halves(ctx, task, next, outcome);
 }
 
-/// A₂ = Q R₁ + Q₁R₁₁, [Q Q₁] = [Q Q₂] [I C; 0 S]: R₁ := R₁ + C R₁₁, R₁₁ := S R₁₁.
+/// Makes two passes. A₂ = Q R₁ + Q₁R₁₁, [Q Q₁] = [Q Q₂] [I C; 0 S]: R₁ := R₁ + C R₁₁, R₁₁ := S R₁₁.
 template <class T, class D>
 void GramSchmidtBasis<T, D>::in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, MatrixView<T, D> R, Index first,
                                            Outcome& outcome) {
@@ -166,7 +168,7 @@ void GramSchmidtBasis<T, D>::project(Context<D>& ctx, MatrixView<const T, D> Q, 
     subtract_projection(ctx, Q, columns, W, S, false);
 }
 
-/// `project`; with `again` W was projected before, and S is small.
+/// Projects as `project` does. `again`: W was projected before, and S is small.
 template <class T, class D>
 void GramSchmidtBasis<T, D>::subtract_projection(Context<D>& ctx, MatrixView<const T, D> Q, Range columns,
                                                  MatrixView<T, D> W, MatrixView<T, D> S, bool again) const {
@@ -187,7 +189,7 @@ void GramSchmidtBasis<T, D>::subtract_projection(Context<D>& ctx, MatrixView<con
     }
 }
 
-/// False where no more is wanted.
+/// Returns false if `done` stops the pass.
 template <class T, class D>
 bool GramSchmidtBasis<T, D>::by_halves(Context<D>& ctx, Task& task, Range columns, Outcome& outcome) {
     const Index nb = plan_.panel_width, n = columns.size();
@@ -204,7 +206,7 @@ bool GramSchmidtBasis<T, D>::by_halves(Context<D>& ctx, Task& task, Range column
     return by_halves(ctx, task, right, outcome);
 }
 
-/// The number of its columns that depend on others.
+/// Finishes a panel. Returns the number of its columns that depend on other columns.
 template <class T, class D>
 Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range columns) {
     const Index k = columns.begin, w = columns.size();
@@ -213,7 +215,7 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
     const bool may_repeat = task.repeat != Task::Repeat::Never;
     const auto L = modified() ? l_of(columns) : MatrixView<T, D>();
     if (task.repeat == Task::Repeat::Departed && task.orthonormal[task.panel_of(columns, plan_.panel_width)]) {
-        // Q' = A_p − Q S is still orthonormal, R' = I, where ‖S‖_F² <= u
+        // if ‖S‖_F² <= u, Q' = A_p − Q S is still orthonormal, and R' = I
         set_identity<T>(ctx, 0, R.row_block({k, columns.end}));
         const double departure = inspect_remainders<T>(ctx, R).departure;
         if (departure <= Scalar<T>::u) {
@@ -252,8 +254,9 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
     return left.zeros;
 }
 
-/// W = Q R by itself, Q in place of W: the last rows of R; those above tell the columns' norms. What R says of them, if `inspect`.
-/// `certified`: ‖I − QᵀQ‖ = O(nu) by CholeskyQR2's certificate.
+/// Factors W = Q R by itself, with Q in place of W and its factor in the last rows of R. The rows above give the
+/// columns' norms. Returns the remainders that R shows, if `inspect`. `certified`: ‖I − QᵀQ‖ = O(nu) by CholeskyQR2's
+/// certificate.
 template <class T, class D>
 Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R,
                                                 MatrixView<T, D> L, bool inspect, bool& certified) {
@@ -281,8 +284,8 @@ Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D
     return inspect ? inspect_remainders<T>(ctx, R) : Remainders{};
 }
 
-/// Modified Gram-Schmidt by halves, and at the bottom by columns. L, if it has data, receives I + the strictly lower triangle
-/// of QᵀQ.
+/// Runs modified Gram-Schmidt by halves, and at the bottom by columns. L, if it has data, receives I + the strictly
+/// lower triangle of QᵀQ.
 template <class T, class D>
 void GramSchmidtBasis<T, D>::by_columns(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L) {
     constexpr Index base = Tuning<D>::gram_schmidt_base;
@@ -316,7 +319,7 @@ void GramSchmidtBasis<T, D>::by_columns(Context<D>& ctx, MatrixView<T, D> W, Mat
     multiply_transposed<T>(ctx, W2, Q1, L.block(r, l));
 }
 
-/// A panel that is done joins the one before it where both are narrow: Q = [Q₁ Q₂], L = [L₁₁ 0; Q₂ᵀQ₁ L₂₂].
+/// Adds a finished panel. It joins the panel before it if both are narrow: Q = [Q₁ Q₂], L = [L₁₁ 0; Q₂ᵀQ₁ L₂₂].
 template <class T, class D>
 void GramSchmidtBasis<T, D>::add_panel(Context<D>& ctx, MatrixView<const T, D> Q, Range columns) {
     if (panels_.empty() || panels_.back().size() + columns.size() > plan_.panel_width) {

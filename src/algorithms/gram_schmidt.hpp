@@ -7,40 +7,42 @@
 
 namespace quoin {
 
-/// What Gram-Schmidt must know of the columns of Q that are done, beside Q and R: its panels and, of modified Gram-Schmidt,
-/// L = I + the strictly lower triangle of QᵀQ of each.
+/// The data of Gram-Schmidt on the finished columns of Q, besides Q and R: the panels and, for modified Gram-Schmidt, L
+/// = I + the strictly lower triangle of QᵀQ of each.
 template <class T, class D>
 class GramSchmidtBasis {
 public:
-    /// Panels, panel_width and reorthogonalization as the plan has them, for up to `capacity` columns.
+    /// Uses panels, panel_width and reorthogonalization of the plan, for up to `capacity` columns.
     GramSchmidtBasis(Context<D>& ctx, const Plan& plan, Index capacity);
 
-    /// The result for the given columns.
+    /// The result of `orthonormalize`.
     struct Outcome {
-        Index done = 0;       ///< of all columns of Q: those that are orthonormal now
-        Index dependent = 0;  ///< of those done here, with r_jj = 0
+        Index done = 0;       ///< number of columns of Q that are orthonormal now
+        Index dependent = 0;  ///< number of columns finished here with r_jj = 0
     };
     /// Called when columns of Q and R are complete, from left to right; returns false to stop. Without it classical
     /// Gram-Schmidt reorthogonalises all columns at once.
     using Done = std::function<bool(Range columns)>;
 
-    /// Columns [first, Q.cols) of Q hold vectors A₂, those before are done; R (Q.cols²) is zero in the same columns.
-    /// [Q₁ A₂] = [Q₁ Q₂] [I R₁₂; 0 R₂₂]: Q₂ in place of A₂, R₁₂ and R₂₂ in R. Throws NumericalBreakdown.
+    /// Orthonormalizes columns [first, Q.cols) of Q, vectors A₂. The columns before them are finished. R (Q.cols²) is
+    /// zero in the columns of A₂. [Q₁ A₂] = [Q₁ Q₂] [I R₁₂; 0 R₂₂]: Q₂ in place of A₂, R₁₂ and R₂₂ in R. Throws
+    /// NumericalBreakdown.
     Outcome orthonormalize(Context<D>& ctx, MatrixView<T, D> Q, MatrixView<T, D> R, Index first, const Done& done = {});
 
-    /// S := what W's projection away from Q(:, columns) takes, W := W − Q(:, columns) S; `columns` are whole panels.
+    /// Projects W away from Q(:, columns): W := W − Q(:, columns) S, with the coefficients in S. `columns` are whole
+    /// panels.
     void project(Context<D>& ctx, MatrixView<const T, D> Q, Range columns, MatrixView<T, D> W,
                  MatrixView<T, D> S) const;
 
     /// Forgets the columns from k on.
     void truncate(Index k);
-    /// Room for so many columns.
+    /// Makes room for `capacity` columns.
     void reserve(Context<D>& ctx, Index capacity);
 
     const std::vector<Range>& panels() const { return panels_; }
-    /// L of the first k columns, which has no entries but of modified Gram-Schmidt.
+    /// Returns L of the first k columns. Empty except for modified Gram-Schmidt.
     MatrixView<const T, D> l(Index k) const { return L_.view().col_block({0, modified() ? k : 0}); }
-    /// Takes what `panels` and `l` have given. There must be room.
+    /// Restores the values of `panels` and `l`. There must be room.
     void restore(Context<D>& ctx, const std::vector<Range>& panels, MatrixView<const T, D> L);
 
 private:

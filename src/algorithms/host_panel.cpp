@@ -28,7 +28,7 @@ HostPanels<T, D>::~HostPanels() {
     try {
         leaving_->wait();
     } catch (const Error&) {
-        // what ended the factorization is on its way to the caller already
+        // the error that ended the factorization is on its way to the caller already
     }
 }
 

@@ -1,4 +1,4 @@
-// LAPACK's format: in, out, and its compact WY form Q = I − V T Vᵀ as a whole.
+// Imports and exports LAPACK's format, and its compact WY form Q = I − V T Vᵀ as a whole.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace quoin {
 
 namespace {
 
-/// The forest, if it is in LAPACK's format.
+/// Returns the forest if it is in LAPACK's format, else null.
 template <class T, class D>
 const ReflectorForest<T, D>* find_lapack_forest(Context<D>& ctx, const QR<T, D>& f) {
     const auto* held = Inside::of(f).reflectors(ctx);
@@ -25,7 +25,7 @@ const ReflectorForest<T, D>& lapack_forest(Context<D>& ctx, const QR<T, D>& f, c
         to_string(f.report().method)));
 }
 
-/// V and R of a small Q in LAPACK's format, in `memory` if that has data.
+/// Returns V and R of a small Q in LAPACK's format, in `memory` if that has data.
 template <class T, class D>
 Matrix<T, D> unpacked(Context<D>& ctx, const SmallQ<T, D>& small, Index m, Index n, Matrix<T, D>&& memory = {}) {
     Matrix<T, D> V_R = memory.rows() > 0 ? std::move(memory) : Matrix<T, D>(ctx, m, n);
@@ -39,7 +39,7 @@ Matrix<T, D> unpacked_tau(Context<D>& ctx, const SmallQ<T, D>& small, Index k) {
     return tau;
 }
 
-/// V below the diagonal and R above it, which leave the factorization without a Q.
+/// Takes V below the diagonal and R above it. The factorization has no Q afterwards.
 template <class T, class D>
 Matrix<T, D> take_v_and_r(Context<D>& ctx, QR<T, D>& f) {
     auto& held = Inside::of(f);
@@ -50,7 +50,7 @@ Matrix<T, D> take_v_and_r(Context<D>& ctx, QR<T, D>& f) {
     return V_R;
 }
 
-/// V of reflectors that are stored below the diagonal of A: its ones and zeros too.
+/// Returns V with its ones and zeros, for reflectors that are stored below the diagonal of A.
 template <class T, class D>
 Matrix<T, D> unit_lower(Context<D>& ctx, MatrixView<const T, D> A) {
     Matrix<T, D> V = copy_of(ctx, A);
@@ -112,11 +112,11 @@ Matrix<T, D> QR<T, D>::s(Context<D>& ctx) const {
 
 namespace {
 
-/// V and R of LAPACK's format, with one T of all columns, from any other holder of Q.
+/// Returns V and R of LAPACK's format, and one T of all columns, from any other holder of Q.
 template <class T, class D>
 Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T, D> Tf) {
     const Index m = factorization.rows(), n = factorization.cols(), k = std::min(m, n);
-    // Q₁ = Q S: one panel of k columns, and S R; the columns of R right of it need only the signs
+    // Q₁ = Q S: one panel of k columns, and S R; the other columns of R need only the signs
     auto [Q, R] = std::move(factorization).take_thin(ctx);
     Matrix<T, D> V_R(ctx, m, n);
     const auto V = V_R.view().col_block({0, k});
@@ -126,7 +126,7 @@ Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T
     return V_R;
 }
 
-/// An empty factorization in LAPACK's format, for reflectors that are given.
+/// Returns an empty factorization in LAPACK's format, for given reflectors.
 template <class T, class D>
 QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
     Options options;

@@ -14,14 +14,14 @@ void require_rows(Index m, Index n, Index rows_of_B) {
     }
 }
 
-/// max |b_ij|. Throws NonFiniteEntry, if asked.
+/// Returns max |b_ij|. With `check_finite` throws NonFiniteEntry.
 template <class T, class D>
 double largest_entry(Context<D>& ctx, MatrixView<const T, D> B, bool check_finite) {
     if (check_finite) require_finite<T>(ctx, B, "B");
     return entry_norms<T>(ctx, B, {}).largest;
 }
 
-/// min ‖AX − 2^-e B‖ for A = QR, m >= n; the residual norms are those of 2^e times that.
+/// Solves min ‖AX − 2^-e B‖ for A = QR, m >= n. The residual norms are multiplied by 2^e.
 template <class T, class D>
 LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<const T, D> R,
                                         MatrixView<const T, D> B, int e, double rcond) {
@@ -53,7 +53,7 @@ LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factori
     return solution;
 }
 
-/// The X of least norm with AX = 2^-e B, m < n, from Aᵀ = QR.
+/// Computes the X of least norm with AX = 2^-e B, m < n, from Aᵀ = QR.
 template <class T, class D>
 LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<const T, D> R,
                                          MatrixView<const T, D> B, int e, double rcond) {

@@ -7,7 +7,7 @@ namespace quoin {
 
 namespace {
 
-/// The options of the i-th method, with no option given.
+/// Returns the default options of `method`, searching from the i-th method on.
 template <std::size_t i = 0>
 MethodOptions defaults_of(Method method) {
     if (static_cast<std::size_t>(method) == i) return MethodOptions(std::in_place_index<i>);
@@ -15,7 +15,7 @@ MethodOptions defaults_of(Method method) {
     return {};
 }
 
-// One option each, to be called with the options of a method that has it.
+// Each returns one option. Callable with the options of a method that has it.
 constexpr auto panel_width_option = [](auto& o) -> decltype((o.panel_width)) { return o.panel_width; };
 constexpr auto tree_option = [](auto& o) -> decltype((o.tree)) { return o.tree; };
 constexpr auto reorthogonalization_option = [](auto& o) -> decltype((o.reorthogonalization)) {

@@ -12,7 +12,7 @@ namespace quoin {
 
 namespace {
 
-/// Of an enumerator, in the order of its declaration.
+/// Returns the name of an enumerator. `names` are in the order of declaration.
 template <class Enum>
 const char* name_of(Enum value, std::initializer_list<const char*> names) {
     return names.begin()[static_cast<std::size_t>(value)];
@@ -57,7 +57,7 @@ void require_tree(const char* what, Index width) {
                     what, width, Tuning<D>::most_tree_cols));
 }
 
-/// Throws InvalidArgument for the first row that applies to these options and the method chosen for them.
+/// Throws InvalidArgument for the first row of the table that applies to these options and the method chosen for them.
 template <class T, class D>
 void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
     const Index panel_width = o.method.panel_width();
@@ -96,7 +96,8 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
     }
 }
 
-/// Of the large products: the updates of the planned panels, or the projections of classical Gram-Schmidt.
+/// Returns the arithmetic of the large products: the updates of the planned panels, or the projections of classical
+/// Gram-Schmidt.
 template <class T, class D>
 Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
     if (wanted != Arithmetic::Auto) return wanted;
@@ -106,7 +107,7 @@ Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
     return corrected_products<T, D> && pays ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
-/// Of products with Q.
+/// Returns the arithmetic of products with Q.
 template <class T, class D>
 Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
     const bool possible = corrected_products<T, D> && !is_gram_schmidt(plan.method);
@@ -114,7 +115,7 @@ Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
     return possible && asked ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
-/// leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
+/// Chooses leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
 template <class D>
 void choose_tree(Plan& plan, Index width, const TreeOptions& tree) {
     const Index m = plan.rows;
@@ -154,7 +155,7 @@ void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
 
-/// The width of panels that one launch factors behind others that have too many rows for that.
+/// Chooses the width of the last panels, which one launch factors. They follow panels with too many rows for that.
 template <class D>
 void choose_last_panels(Plan& plan) {
     const Index rows = Tuning<D>::most_rows_in_strips(plan.element_bytes), before = plan.rows - rows,
@@ -164,7 +165,7 @@ void choose_last_panels(Plan& plan) {
     plan.last_width = std::min(k - before, Tuning<D>::last_panel_width);
 }
 
-/// Rows of a leaf of a tree of batches; 0: trees stay in A.
+/// Returns the rows of a leaf of a tree of batches; 0: trees stay in A.
 template <class T, class D>
 Index batched_leaf_rows(Index m, Index n, const Options& options) {
     const bool chosen = options.method.tree() == TreeOptions{} && options.method.panel_width() == 0;
@@ -173,7 +174,7 @@ Index batched_leaf_rows(Index m, Index n, const Options& options) {
     return rows > 0 && SmallBatch<T, D>::fits(rows, n, options.arithmetic) ? rows : 0;
 }
 
-/// Everything but the method's choice and the costs.
+/// Plans everything but the choice of the method and the costs.
 template <class T, class D>
 Plan laid_out(Index m, Index n, const Options& options, Method method, bool panels_on_host) {
     const Index panel_width = options.method.panel_width();
@@ -239,7 +240,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     return plan;
 }
 
-/// Of the methods that may be chosen, that of least modelled time.
+/// Returns the plan of least modelled time among the methods that may be chosen.
 template <class T, class D>
 Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host) {
     Plan best;
@@ -247,7 +248,7 @@ Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host
     for (const Method method : {Method::BlockedHouseholder, Method::CholeskyQR2, Method::TSQR, Method::CAQR}) {
         // trees reach LAPACK's format by forming Q first
         if (is_tree(method) && options.q == QForm::Reflectors) continue;
-        // the more square a matrix is, the fewer of its kind get a certificate
+        // the closer a matrix is to square, the fewer such matrices get a certificate
         if (method == Method::CholeskyQR2 && !Tuning<D>::tall(m, n, sizeof(T))) continue;
         Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
         const double time = modelled_time(plan, Tuning<D>::step_times(sizeof(T)));

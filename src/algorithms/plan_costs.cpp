@@ -10,18 +10,18 @@ namespace quoin {
 
 namespace {
 
-/// R factors absorbed on all levels of a tree, counted as the primitives count them.
+/// Returns the number of R factors absorbed on all levels of a tree, as the primitives count them.
 double absorbed(const PanelTree& tree) {
     double count = 0;
     for (Index level = 0; level < tree.levels(); ++level) count += number(tree.domains() / tree.stride(level));
     return count;
 }
 
-/// Householder reconstruction of m×n: signed LU, T, V.
+/// Returns the flops of Householder reconstruction of m×n: signed LU, T, V.
 double reconstruction_flops(double m, double n) { return (2.0 / 3 + 1 + 1.0 / 3) * n * n * n + m * n * n; }
 
-/// Gram matrices and small steps of CholeskyQR, without its last pass; of CholeskyQR2, which makes one pass of columns that are far from
-/// dependent.
+/// Returns the flops of Gram matrices and small steps of CholeskyQR, without its last pass. CholeskyQR2 is counted with
+/// one pass, as for columns that are far from dependent.
 double cholesky_flops(bool sketched, double m, double n) {
     // the triangle of a sketch of 4n rows, two Cholesky factors and a product of triangles
     if (sketched) return 2 * m * n * n + 9 * n * n * n;
@@ -45,7 +45,7 @@ double form_flops(const PanelTree& tree) {
     return 2 * m * n * n + (tree.lapack_panel() ? 0 : 2.0 / 3 * absorbed(tree) * n * n * n);
 }
 
-/// f(first, tree, weight) for the plan's panels, to be added up with their weights.
+/// Calls f(first, tree, weight) for the plan's panels, to be added up with their weights.
 template <class F>
 void for_each_panel(const Plan& plan, F f) {
     const PanelColumns columns(plan);
@@ -55,7 +55,7 @@ void for_each_panel(const Plan& plan, F f) {
     });
 }
 
-/// The full T of panels in LAPACK's format, and S where it is kept.
+/// Adds the costs of the full T of panels in LAPACK's format, and of S if it is kept.
 void add_full_t(Plan& plan) {
     const double m = number(plan.rows), k = number(std::min(plan.rows, plan.cols));
     const bool recurrence = plan.full_t->route == FullTRoute::Recurrence;
@@ -73,12 +73,12 @@ void add_full_t(Plan& plan) {
     plan.bytes_moved += words * plan.element_bytes;
 }
 
-/// Gram-Schmidt, by the halves of gram_schmidt.cpp. Selective reorthogonalization is counted as none.
+/// Adds the costs of Gram-Schmidt, by the halves of gram_schmidt.cpp. Selective reorthogonalization is counted as none.
 void add_gram_schmidt(Plan& plan) {
     const double m = number(plan.rows), nb = number(plan.panel_width);
     const bool modified = plan.method == Method::ModifiedGramSchmidt;
     const bool by_cholesky = plan.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2;
-    // a level of the recursion: columns, and how many nodes have so many
+    // a level of the recursion: columns of a node, and the number of such nodes
     std::map<double, double> level{{number(plan.cols), 1}};
     while (!level.empty()) {
         std::map<double, double> next;
@@ -100,8 +100,8 @@ void add_gram_schmidt(Plan& plan) {
     }
 }
 
-/// Of products whose operands are converted: halves of Q in two layouts, of the columns it is projected from, and sums of parts of
-/// its coefficients.
+/// Returns the bytes of products whose operands are converted: halves of Q in two layouts, halves of the columns that
+/// are projected, and sums of parts of the coefficients.
 double converted_bytes(const Plan& plan) {
     const double half = number(plan.cols) / 2;
     const double one = (plan.arithmetic == Arithmetic::Corrected ? 6 : 2) * number(plan.rows) * half;
@@ -110,17 +110,18 @@ double converted_bytes(const Plan& plan) {
            std::min(4 * half * half * number(plan.rows) / number(CommonTuning::corrected_run_rows), most);
 }
 
-/// Columns of C that QForm::Any is for.
+/// Returns the columns of C in the costs of QForm::Any.
 double columns_of_c(const Plan& plan) { return number(std::min<Index>(plan.cols, 16)); }
 
-/// The certified R, in one pass.
+/// Returns the time of the certified R, in one pass.
 double time_of_cholesky(const StepTimes& t, double m, double n) {
     return t.gram(m * n * n, m * n) + t.square(n * n * n, n * n, n);
 }
-/// The LU of a reconstruction, and T. Its n×n steps have a fixed time too: twice that of a certificate.
+/// Returns the time of the LU of a reconstruction, and of T. Its n×n steps have a fixed time, too: twice a
+/// certificate's.
 double time_of_lu(const StepTimes& t, double n) { return 2 * t.certificate + t.signed_lu(n * n * n, n * n); }
 
-/// Panels of a plan by blocked Householder or by trees.
+/// Returns the time of the panels of a plan by blocked Householder or by trees.
 double time_of_panels(const Plan& plan, const StepTimes& t) {
     const bool by_trees = plan.method != Method::BlockedHouseholder, forms_q = plan.q == QForm::Explicit;
     const Index k = std::min(plan.rows, plan.cols);
@@ -203,7 +204,8 @@ void count_costs(Plan& plan) {
     }
     const bool lapack_format = plan.method == Method::BlockedHouseholder;
     if (plan.batched_rows > 0) {
-        // all levels: A's rows, n of every leaf, and so on, each read, written in the batch's format, read and written as Q
+        // all levels: A's rows, n of every leaf, and so on, each read, written in the batch's format, read and written
+        // as Q
         const double rows = m / (1 - n / number(plan.batched_rows)), steps = none ? 1 : 2;
         plan.flops = steps * 2 * rows * n * n + (reflectors ? reconstruction_flops(m, n) : 0);
         plan.bytes_moved = (steps * 2 * rows / m + (reflectors ? 2 : 0)) * A_bytes;
@@ -241,7 +243,7 @@ void count_costs(Plan& plan) {
     plan.workspace_bytes = t_bytes + 4 * small_bytes;
     if (plan.one_launch) plan.workspace_bytes += A_bytes;  // V and R in the device's own format
     if (plan.arithmetic == Arithmetic::Corrected) {
-        // V twice in six bytes an element; of so many columns of C as fit into halves_bytes six bytes, sums of VᵀC, W
+        // V twice in six bytes an element; for the columns of C that fit into halves_bytes: six bytes, sums of VᵀC, W
         const double nb = number(plan.panel_width), run = number(CommonTuning::corrected_run_rows);
         const double width = std::min(n, number(CommonTuning::halves_bytes) / (6 * m));
         plan.workspace_bytes += 12 * m * nb + width * (6 * m + 4 * nb * m / run + 14 * nb);

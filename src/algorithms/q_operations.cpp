@@ -38,13 +38,13 @@ const Report& QR<T, D>::report() const {
 
 namespace {
 
-/// Of a product of op(Q), in blocks of `width` reflectors, with p columns.
+/// Returns the arithmetic of a product of op(Q), in blocks of `width` reflectors, with p columns.
 template <class D>
 Arithmetic product_arithmetic(const Plan& plan, Index width, Index p) {
     const bool pays = Tuning<D>::corrected_product_pays(plan.rows, width, p);
     return pays && plan.products == Arithmetic::Corrected ? Arithmetic::Corrected : Arithmetic::Native;
 }
-/// Of one of op(Q(r, c)) with p columns.
+/// Returns the arithmetic of a product of op(Q(r, c)) with p columns.
 template <class D>
 Arithmetic block_arithmetic(const Plan& plan, Range r, Range c, Index p) {
     const bool pays = Tuning<D>::corrected_block_pays(r.size(), c.size(), std::min(plan.rows, plan.cols), p);

@@ -40,10 +40,10 @@ void report_breakdown(Method method, Index column) {
 namespace {
 
 bool is_tree_of_batches(const Plan& plan) { return is_tree(plan.method) && plan.batched_rows > 0; }
-/// Whether the method finds out by itself that columns are not finite or out of range.
+/// Whether the method itself detects columns that are not finite or out of range.
 bool finds_range(const Plan& plan) { return plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan); }
 
-/// Everything that becomes of A between the checks and the report.
+/// Runs the planned method on A and stores its result.
 template <class T, class D>
 class Factorizer {
 public:
@@ -52,8 +52,9 @@ public:
         f_.report.flops = plan_.flops;
     }
 
-    /// A, which is taken, with columns that are scaled and finite. CholeskyQR and trees of batches find out by themselves whether they are:
-    /// false where not, and A is as it was. `rest` makes the columns behind the first panel ready, on the context.
+    /// Factors A, which is moved from, and whose columns must be finite and scaled. CholeskyQR and trees of batches
+    /// check that themselves unless `checked`, and return false with A unchanged. `rest` prepares the columns right of
+    /// the first panel, on the context.
     bool factor(Matrix<T, D>& A, bool checked, OverlappedWork rest = OverlappedWork()) {
         forest_.A = std::move(A);
         if (is_cholesky(plan_.method) || is_tree_of_batches(plan_)) {
@@ -69,7 +70,7 @@ public:
         return true;
     }
 
-    /// R alone, with A only read; the same convention.
+    /// Computes R alone, and only reads A. Returns false as `factor` does.
     bool factor_r_only(InputView<T, D> A, bool checked) {
         const Index n = A.cols;
         Matrix<T, D> R(ctx_, n, n);
@@ -207,7 +208,7 @@ private:
         f_.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{std::move(R)});
     }
 
-    /// The first k columns of the forest's A are those of the thin Q.
+    /// Holds R and Q. The first k columns of the forest's A are the thin Q.
     void hold_explicit_q(Matrix<T, D>&& R) {
         Matrix<T, D> Q = std::move(forest_.A);
         if (k_ < plan_.cols) Q = copy_of<T, D>(ctx_, std::as_const(Q).view().col_block({0, k_}));
@@ -215,14 +216,14 @@ private:
         f_.holder.template emplace<ExplicitQ<T, D>>(std::move(Q), std::move(R));
     }
 
-    /// R, and what the forest has: nothing that is wanted, reflectors and R too, or Q.
+    /// Holds R and, as the plan requires, nothing else, the reflectors, or Q of the forest.
     void hold_as_planned(Matrix<T, D>&& R) {
         if (plan_.q == QForm::None) return hold_r(std::move(R));
         if (plan_.q == QForm::Reflectors) return hold_reflectors({});
         hold_explicit_q(std::move(R));
     }
 
-    /// With T or S where the plan wants them; `ST` has both from the recurrence, or no data.
+    /// Holds the reflectors, with T or S if the plan requires them. `ST` has both from the recurrence, or no data.
     void hold_reflectors(Matrix<T, D>&& ST) {
         Matrix<T, D> full_t = plan_.full_t && k_ > 0 ? full_t_of(std::move(ST)) : Matrix<T, D>();
         f_.holder.template emplace<ReflectorQ<T, D>>(ReflectorQ<T, D>{std::move(forest_), std::move(full_t)});
@@ -255,7 +256,7 @@ private:
         return S;
     }
 
-    /// Of all columns, in LAPACK's format.
+    /// Lays out one panel of all columns, in LAPACK's format.
     void lay_out_one_panel() {
         Plan one = plan_;
         one.method = Method::BlockedHouseholder;
@@ -264,7 +265,7 @@ private:
         lay_out_panels(ctx_, one, forest_);
     }
 
-    /// A, which has the thin Q in its first columns, := one panel in LAPACK's format.
+    /// Turns A, which has the thin Q in its first columns, into one panel in LAPACK's format.
     void reconstruct(MatrixView<T, D> R) {
         lay_out_one_panel();
         const Span span(ctx_, "reconstruction");
@@ -288,13 +289,13 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
     report.residual = residual<T>(ctx, A, Q.view(), R.view());
 }
 
-/// Whether R is found while a column-major A is only read.
+/// Whether R can be computed while a column-major A is only read.
 bool reads_only(const Plan& plan) {
     return plan.q == QForm::None && plan.rows >= plan.cols &&
            (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan));
 }
 
-/// R alone. A copy is made only where A's columns have to be scaled, or the device does not read its rows.
+/// Computes R alone. Copies A only if its columns have to be scaled, or if the device does not read its rows.
 template <class T, class D>
 QR<T, D> r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan) {
     const auto start = std::chrono::steady_clock::now();
@@ -326,7 +327,7 @@ QR<T, D> r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan) {
     return f;
 }
 
-/// By one kernel of the device. A is only read; `memory` has A, if it is given up, or no data.
+/// Factors A by one kernel of the device. A is only read. `memory` has A, if A was moved in, or no data.
 template <class T, class D>
 QR<T, D> in_one_launch(Context<D>& ctx, MatrixView<const T, D> A, Matrix<T, D>&& memory, const Plan& plan) {
     throw_if_stopped(ctx);
@@ -387,11 +388,12 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held);
     if (!finds_range(plan) || !factorizer.factor(A, false)) {
-        // what A holds is asked when the work is done, unless that is known already, or CholeskyQR would refuse it first, or
-        // Gram-Schmidt, which asks all the time
+        // on a GPU the scan of A is read after the factorization, unless the method waits for the device anyway:
+        // CholeskyQR, which would refuse A first, and Gram-Schmidt
         const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
         const bool blocked = plan.method == Method::BlockedHouseholder;
-        // one read of A costs less than the multiprocessors that its first panel would leave to it
+        // one scan of all of A costs less than the multiprocessors that the first panel would leave to a scan of the
+        // rest
         const bool all = at_once || is_tree_of_batches(plan) || (blocked && plan.arithmetic == Arithmetic::Native);
         ColumnScaling<T, D> scaling(ctx, A.view(), plan.arithmetic,
                                     all ? plan.cols : std::min(plan.panel_width, plan.cols));
@@ -401,7 +403,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         if (is_scaled) scaling.scale(ctx, A.view());
         OverlappedWork rest;
         if (scaling.tail_cols() > 0) {
-            // trees do not touch what is right of their first panel before its leaves are factored
+            // trees do not touch the columns right of their first panel before its leaves are factored
             rest = OverlappedWork([&, view = A.view()] { scaling.scale_tail(blocked ? ctx : side_stream(ctx), view); });
         }
         factorizer.factor(A, true, std::move(rest));

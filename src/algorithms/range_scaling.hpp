@@ -1,6 +1,6 @@
 #pragma once
 
-// Matrices whose entries are near an end of T's range are solved for as 2^-e A.
+// Matrices with entries near an end of T's range are solved for as 2^-e A.
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@
 
 namespace quoin {
 
-/// The e with which 2^-e times the largest entry is about 1, and 2^±e a normal number of T; 0 where that entry is within
-/// 2^±safe, and for 0, Inf and NaN.
+/// Returns e such that 2^-e times the largest entry is about 1, and 2^±e a normal number of T. Returns 0 if that entry
+/// is within 2^±safe, and for 0, Inf and NaN.
 template <class T>
 int range_exponent(double largest, int safe) {
     constexpr int most = std::numeric_limits<T>::max_exponent - 2;
@@ -21,7 +21,7 @@ int range_exponent(double largest, int safe) {
     return std::abs(e) <= safe ? 0 : std::clamp(e, -most, most);
 }
 
-/// B := 2^e A where observed, 0 elsewhere; B may be A.
+/// B := 2^e A in the observed entries, 0 elsewhere. B may be A.
 template <class T, class D>
 void scale_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A, MatrixView<T, D> B,
                     MatrixView<const std::uint8_t, D> observed = {}) {
@@ -35,18 +35,18 @@ Matrix<T, D> scaled_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A,
     return B;
 }
 
-/// Of what overflows 2^-32 makes norms of up to 2^60 numbers representable.
+/// Scaling by 2^-32 makes overflowing norms of up to 2^60 numbers representable.
 inline constexpr int room_for_norms = 32;
-/// The least e for which norms of 2^-e B are, where B has this largest entry: no more, since its other columns may be as small as
-/// T has them. Negative where B may still grow.
+/// Returns the least e such that norms of 2^-e B are representable, if B has this largest entry. Not a larger e, since
+/// B's other columns may be as small as T allows. Negative if B may still grow.
 template <class T>
 int least_norm_exponent(double largest) {
     constexpr int most = std::numeric_limits<T>::max_exponent - room_for_norms - 2;
     return (largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : -most) - most;
 }
 
-/// The e with which 2^-e A is solved for, where R of A has this largest entry and `other` is the largest one of what is multiplied
-/// by 2^-e and by Qᵀ too: the factorization scales A's columns itself, but R may not fit.
+/// Returns the e to solve for 2^-e A. R of A has the largest entry `largest_of_R`. `other`: the largest entry that is
+/// multiplied by 2^-e, and by Qᵀ too. The factorization scales A's columns itself, but R may not fit.
 template <class T>
 int solver_exponent(double largest_of_R, double other) {
     const int needed = least_norm_exponent<T>(other);
@@ -55,7 +55,7 @@ int solver_exponent(double largest_of_R, double other) {
                : std::max(needed, std::min(0, range_exponent<T>(largest_of_R, Scalar<T>::safe_exponent)));
 }
 
-/// 2^-e A = QR of a tall A, 2^-e Aᵀ = QR of a wide one; e is 0 unless R would overflow or lose digits to underflow.
+/// 2^-e A = QR of a tall A, 2^-e Aᵀ = QR of a wide one. e is 0 unless R would overflow or lose digits to underflow.
 template <class T, class D>
 struct QRInRange {
     QR<T, D> factors;
@@ -63,7 +63,7 @@ struct QRInRange {
     Report report;
     int exponent = 0;
 
-    /// `other`: the largest entry of what is multiplied by 2^-e and by Qᵀ too.
+    /// `other`: the largest entry that is multiplied by 2^-e, and by Qᵀ too.
     QRInRange(Context<D>& ctx, InputView<T, D> A, const Options& options, double other = 0)
         : QRInRange(factor(ctx, A, options, 0)) {
         const int e = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, other);

@@ -1,4 +1,4 @@
-// What QR over ranks costs: the counts of docs/algorithms.md, section 15, and of the primitives' contracts.
+// Costs of QR over ranks, from the counts of docs/algorithms.md, section 15, and of the primitives' contracts.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Householder reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik 2014): Q₁ − S = L U for the top block
-// of an orthonormal Q, S a diagonal of signs.
+// Householder reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik 2014): Q₁ − S = L U for the top
+// block of an orthonormal Q, S a diagonal of signs.
 
 #include <array>
 
@@ -26,7 +26,8 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
         UR2 = Matrix<Sum<T, D>, D>(ctx, n, n);
         multiply_upper<Sum<T, D>>(ctx, U.view(), R2, UR2.view(), certificate);
     }
-    // with the last rows of V₁, which are put aside, where V₂ alone would not start at a boundary of the memory
+    // the solve includes the last rows of V₁, which are put aside, if V₂ alone would not start at a boundary of the
+    // memory
     const Range before{Tuning<D>::aligned_start(A.rows, n), n};
     const auto X = A.row_block({before.begin, A.rows}), L = A.row_block(before);
     const Matrix<T, D> aside = before.size() > 0 ? copy_of<T, D>(ctx, MatrixView<const T, D>(L)) : Matrix<T, D>();

@@ -1,4 +1,4 @@
-// Between rows in blocks over all ranks and a block-cyclic matrix.
+// Redistribution between rows in blocks over all ranks and a block-cyclic matrix.
 
 #include <numeric>
 
@@ -23,7 +23,8 @@ std::vector<Segment> segments_of(const CyclicAxis& axis) {
     return segments;
 }
 
-/// Between rows in blocks over all ranks and a block-cyclic matrix. Of one rank's rows and another's part.
+/// Moves a matrix between rows in blocks over all ranks and a block-cyclic layout: one rank's rows, another rank's
+/// part.
 template <class T, class D>
 class Redistribution {
 public:
@@ -54,7 +55,8 @@ public:
             JointCall::Of::All);
     }
 
-    /// The part that rank a has as rows and rank b as blocks: f(rows of a, columns of a, rows of b, columns of b).
+    /// Calls f(rows of a, columns of a, rows of b, columns of b) for each block that rank a has as rows and rank b as
+    /// blocks.
     template <class F>
     void for_each_block(int a, int b, F f) const {
         const int row = b / grid_.cols(), col = b % grid_.cols();
@@ -70,7 +72,8 @@ public:
         }
     }
 
-    /// words(a, b): of the message from rank a to rank b. pack(b, M) writes the message to rank b, unpack(a, M) reads that of rank a.
+    /// Exchanges messages between all ranks. words(a, b) is the size of the message from rank a to rank b. pack(b, M)
+    /// writes the message to rank b, unpack(a, M) reads the message of rank a.
     template <class Words, class Pack, class Unpack>
     void exchange(Words words, Pack pack, Unpack unpack) {
         Communicator& comm = grid_.comm();
@@ -112,13 +115,13 @@ public:
         call_.agree();
     }
 
-    /// Entries that rank a has as rows and rank b as blocks.
+    /// Returns the number of entries that rank a has as rows and rank b as blocks.
     Index words(int a, int b) const {
         Index sum = 0;
         for_each_block(a, b, [&](Range r, Range c, Range, Range) { sum += r.size() * c.size(); });
         return sum;
     }
-    /// f(block of rows, block of a message) and so on for what ranks a and b share; X has a's rows or b's part.
+    /// Calls f(block of X, block of the message) for each block that ranks a and b share. X has a's rows or b's part.
     template <class U, class F>
     void with_message(int a, int b, bool as_rows, MatrixView<U, D> X, MatrixView<T, D> message, F f) const {
         Index at = 0;

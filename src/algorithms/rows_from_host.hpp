@@ -9,15 +9,16 @@
 
 namespace quoin {
 
-/// Blocks of rows from the host's memory in two places on D by turns: one is filled beside the context's work on the other.
+/// Blocks of rows from the host's memory in two places on D, used alternately. One is filled while the context works on
+/// the other.
 ///
 ///     copies   0 │ 1 │ 2 │ …
 ///     ctx        │ 0 │ 1 │ …
 template <class T, class D>
 class RowsFromHost {
 public:
-    /// The h×n block whose rows begin at row `first` of what `read` supplies, for work that is asked of ctx before the next one
-    /// is brought.
+    /// Returns the h×n block whose rows begin at row `first` of the rows that `read` supplies. It serves work enqueued
+    /// on ctx before the next block is brought.
     MatrixView<const T, D> read(Context<D>& ctx, Index first, Index h, Index n, const RowReader<T>& read) {
         MatrixView<const T, D> block;
         double reading = 0;
@@ -32,7 +33,7 @@ public:
         times_.to_device += all - reading;
         return block;
     }
-    /// The same of [A b], which may be changed once this returns.
+    /// Returns the block [A b] on D. A and b may be changed once this returns.
     MatrixView<const T, D> copy(Context<D>& ctx, MatrixView<const T> A, MatrixView<const T> b = {}) {
         MatrixView<const T, D> block;
         times_.to_device += seconds_of([&] {
@@ -44,7 +45,7 @@ public:
         });
         return block;
     }
-    /// Calls `work()`, which asks ctx for the work on a block, once that on the block before is done.
+    /// Calls `work()`, which enqueues the work on a block on ctx, once the work on the previous block is done.
     template <class Work>
     void compute(Context<D>& ctx, Work work) {
         finish();
@@ -58,7 +59,7 @@ public:
         if (timer_) times_.computing += timer_->seconds();
         timer_.reset();
     }
-    /// Rows of Q from `first` on for `write`. Waits.
+    /// Passes the rows of Q, which begin at row `first`, to `write`. Waits.
     void write(Context<D>& ctx, Index first, MatrixView<const T, D> Q, const RowWriter<T>& write) {
         double writing = 0;
         const RowWriter<T> timed = [&](Range rows, MatrixView<const T> piece) {
@@ -82,7 +83,7 @@ private:
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
 
-    /// `fill(in, block)` asks `in` for the copies.
+    /// Brings a block to the next place. `fill(in, block)` enqueues the copies on `in`.
     template <class Fill>
     MatrixView<const T, D> bring(Context<D>& ctx, Index h, Index n, Fill fill) {
         Context<D>& in = copy_in_stream(ctx);
@@ -96,18 +97,18 @@ private:
         try {
             fill(in, block);
         } catch (...) {
-            // no copy goes on: the place goes back in the order of ctx
+            // no copy may go on, because the place is given back in the order of ctx
             in.wait();
             throw;
         }
         wait_for(ctx, in);
-        // the next copy goes where the block before this one was, whose work has been asked for
+        // the next copy goes to the place of the previous block, whose work has been enqueued
         wait_for(in, ctx);
         if (&in != &ctx) turn_ = 1 - turn_;
         return block;
     }
 
-    Matrix<T, D> places_[2];  // the host has but one
+    Matrix<T, D> places_[2];  // the host has only one
     int turn_ = 0;
     std::unique_ptr<WorkTimer<D>> timer_;
     StreamTimes times_;

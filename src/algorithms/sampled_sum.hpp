@@ -6,9 +6,9 @@
 
 namespace quoin {
 
-/// f(i, weight) for i in [0, count), so that Σ weight g(i) = Σ g(i): every i with weight 1 up to 4096 of them. Beyond, the middle
-/// one of each of 4096 groups with the size of its group, which is as good as exact for costs, sums of powers of i. So a plan is
-/// made at once, however many panels the matrix has.
+/// Calls f(i, weight) for i in [0, count), so that Σ weight g(i) = Σ g(i). Up to 4096 indices all have weight 1. Beyond
+/// that, the middle index of each of 4096 groups has the size of its group, which is nearly exact for costs, because
+/// they are sums of powers of i. So a plan takes little time for any number of panels.
 template <class F>
 void for_each_sampled(Index count, F f) {
     const Index groups = std::min<Index>(count, 4096);

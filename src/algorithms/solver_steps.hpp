@@ -11,8 +11,8 @@
 
 namespace quoin {
 
-/// Work on the side stream: beside the context's next work on a GPU, and where it is enqueued on the host. Joined at the end of the
-/// scope, whatever ends it: memory given back on `ctx` may still be in use there.
+/// Runs work on the side stream: concurrently with the context's next work on a GPU, immediately on the host. Joined at
+/// the end of the scope, whatever ends it, because memory given back on `ctx` may still be in use there.
 template <class D>
 class SideWork {
 public:
@@ -24,7 +24,7 @@ public:
         } catch (...) {
         }
     }
-    /// Behind what is enqueued on the context.
+    /// Returns the side stream. Its next work runs after all work enqueued on the context.
     Context<D>& fork() { return side_stream(ctx_); }
     void join() { wait_for(ctx_, side_); }
     bool is_apart() const { return &ctx_ != &side_; }
@@ -34,7 +34,8 @@ private:
     Context<D>& side_;
 };
 
-/// `options` for products with the thin Q of an m×n matrix, or of its transpose where m < n: explicit where Cholesky QR makes it.
+/// Returns `options` for products with the thin Q of an m×n matrix, or of its transpose if m < n: explicit Q if
+/// Cholesky QR makes it.
 template <class T, class D>
 Options for_thin_products(const Context<D>& ctx, Index m, Index n, Options options) {
     if (options.q == QForm::None) options.q = QForm::Any;
@@ -44,15 +45,15 @@ Options for_thin_products(const Context<D>& ctx, Index m, Index n, Options optio
     return is_cholesky(plan_qr<T>(ctx, std::max(m, n), std::min(m, n), of_thin).method) ? of_thin : options;
 }
 
-/// Throws InvalidArgument. `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one) lie next
-/// to each other.
+/// Throws InvalidArgument. `contiguous` elements (the `rows` of a column-major matrix, the `cols` of a row-major one)
+/// lie next to each other.
 void check_storage(const void* data, Index rows, Index cols, Index contiguous, const char* direction, Index ld);
 template <class T, class D>
 void check_matrix(MatrixView<const T, D> A) {
     check_storage(A.data, A.rows, A.cols, A.rows, "rows", A.ld);
 }
 
-/// A column-major copy of A, a row-major or column-major matrix.
+/// Returns a column-major copy of A, a row-major or column-major matrix.
 template <class T, class D>
 Matrix<T, D> loaded(Context<D>& ctx, InputView<T, D> A) {
     Matrix<T, D> B(ctx, A.rows, A.cols);
@@ -71,7 +72,7 @@ void require_finite(Context<D>& ctx, Input<T, D> A, const char* name = "the matr
     if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }
 
-/// Refuses what needs an orthonormal Q where Gram-Schmidt without reorthogonalization makes it.
+/// Throws InvalidArgument if `what` needs an orthonormal Q and Gram-Schmidt without reorthogonalization makes Q.
 inline void require_orthonormal(Method method, Reorthogonalization reorthogonalization, const char* what) {
     if (!is_gram_schmidt(method) || reorthogonalization != Reorthogonalization::Off) return;
     throw InvalidArgument(fmt::format(
@@ -86,7 +87,7 @@ inline void require_orthonormal(const Plan& plan, const char* what) {
     require_orthonormal(plan.method, plan.reorthogonalization, what);
 }
 
-/// Aᵀ, in memory of its own.
+/// Returns Aᵀ, in memory of its own.
 template <class T, class D>
 Matrix<T, D> transposed(Context<D>& ctx, MatrixView<const T, D> A) {
     Matrix<T, D> B(ctx, A.cols, A.rows);
@@ -94,13 +95,13 @@ Matrix<T, D> transposed(Context<D>& ctx, MatrixView<const T, D> A) {
     return B;
 }
 
-/// A copy of A.
+/// Returns a copy of A.
 template <class T, class D>
 Matrix<T, D> copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     return loaded<T, D>(ctx, A);
 }
 
-/// Aᵀ = QR, the entries of A checked under their own indices.
+/// Factors Aᵀ = QR. The entries of A are checked under their own indices.
 template <class T, class D>
 QR<T, D> qr_of_transpose(Context<D>& ctx, InputView<T, D> A, Options options) {
     if (options.check_finite) require_finite<T, D>(ctx, A);
@@ -110,7 +111,7 @@ QR<T, D> qr_of_transpose(Context<D>& ctx, InputView<T, D> A, Options options) {
     return qr<T, D>(ctx, transposed<T, D>(ctx, A.stored()), plan);
 }
 
-/// Of one step of a stream, on [R; block] with m rows: always reflectors, over trees unless m < n.
+/// Returns the options of one step of a stream, on [R; block] with m rows: always reflectors, over trees unless m < n.
 template <class D>
 Options streaming_options(const Context<D>&, Index m, Index n, QForm q) {
     Options options;
@@ -120,7 +121,7 @@ Options streaming_options(const Context<D>&, Index m, Index n, QForm q) {
     return options;
 }
 
-/// A copy of A in the host's memory. Waits.
+/// Returns a copy of A in the host's memory. Waits.
 template <class T, class D>
 Matrix<T, Host> host_copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     Matrix<T, Host> B(A.rows, A.cols);
@@ -130,7 +131,7 @@ Matrix<T, Host> host_copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     return B;
 }
 
-/// Q₁W for the thin Q₁; W (k×p) is lost.
+/// Returns Q₁W for the thin Q₁. W (k×p) is lost.
 template <class T, class D>
 Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, MatrixView<T, D> W) {
     const Index m = factorization.rows(), k = W.rows;
@@ -149,15 +150,15 @@ Matrix<T, D> multiply_thin_q(Context<D>& ctx, const QR<T, D>& factorization, Mat
     return X;
 }
 
-/// The tolerance that `rcond` stands for: 10u for −1. Throws InvalidArgument unless it is −1 or from 0 to 1.
+/// Returns the tolerance that `rcond` stands for: 10u for −1. Throws InvalidArgument unless it is −1 or from 0 to 1.
 template <class T>
 double rank_tolerance(double rcond);
 
-/// κ₁(R), R k×k. Throws RankDeficient when 1/κ₁(RD) <= rcond, where the diagonal D scales the columns of R to unit norm. Of a matrix that was
-/// perturbed, `perturbed_condition` counts if it is larger. Throws NumericalBreakdown when R of a matrix that was checked to be finite holds NaN
-/// or Inf; NaN where it was not checked.
+/// Returns κ₁(R), R k×k. Throws RankDeficient if 1/κ₁(RD) <= rcond; the diagonal D scales the columns of R to unit
+/// norm. If the matrix was perturbed, `perturbed_condition` counts if it is larger. If R holds NaN or Inf: throws
+/// NumericalBreakdown if the matrix was `checked` to be finite, else returns NaN.
 ///
-/// The m×n matrix is what the message speaks of: R is its factor, or its transpose's if m < n.
+/// The message names the m×n matrix. R is its factor, or its transpose's if m < n.
 template <class T, class D>
 double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond, bool checked = true,
                          double perturbed_condition = -1);

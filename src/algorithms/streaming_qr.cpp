@@ -43,13 +43,13 @@ typename StreamingQR<T, D>::State StreamingQR<T, D>::state(Context<D>& ctx) cons
     return state;
 }
 
-/// A_i = P_i [R_i; 0], under the same plan in both passes, so that every bit of R_i is the same in both.
+/// Factors A_i = P_i [R_i; 0], with equal plans in both passes, so that R_i is bitwise the same in both.
 template <class T, class D>
 QR<T, D> StreamingQR<T, D>::factor_block(Context<D>& ctx, InputView<T, D> A) const {
     return qr<T, D>(ctx, A, streaming_options(ctx, A.rows, n_, QForm::Any));
 }
 
-/// [R_1; …; R_N]
+/// Returns [R_1; …; R_N].
 template <class T, class D>
 Matrix<T, D> StreamingQR<T, D>::stack(Context<D>& ctx) const {
     Index stacked = 0;
@@ -63,7 +63,7 @@ Matrix<T, D> StreamingQR<T, D>::stack(Context<D>& ctx) const {
     return S;
 }
 
-/// [R_1; …; R_N] = G R
+/// Factors [R_1; …; R_N] = G R.
 template <class T, class D>
 QR<T, D> StreamingQR<T, D>::factor_stack(Context<D>& ctx) const {
     Matrix<T, D> S = stack(ctx);

@@ -124,7 +124,7 @@ void StreamingR<T, D>::reduce(Context<D>& ctx, Matrix<T, D>&& stacked) {
     count(factorization.report());
 }
 
-/// Adds to the seconds, unless either were not measured, and flops.
+/// Adds to the flops, and to the seconds unless one of them was not measured.
 template <class T, class D>
 void StreamingR<T, D>::count(const Report& report) {
     report_.seconds = std::min(report_.seconds, report.seconds) < 0 ? -1 : report_.seconds + report.seconds;

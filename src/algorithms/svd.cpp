@@ -6,7 +6,8 @@
 namespace quoin {
 namespace {
 
-/// 2^-e A = QR of a tall A:  R = U₁ΣVᵀ,  U = Q U₁. Of a wide A, 2^-e Aᵀ = QR:  Rᵀ = UΣW,  V = Q Wᵀ. The values are 2^e Σ.
+/// Computes the SVD by QR. Tall A: 2^-e A = QR, R = U₁ΣVᵀ, U = Q U₁. Wide A: 2^-e Aᵀ = QR, Rᵀ = UΣW, V = Q Wᵀ. The
+/// values are 2^e Σ.
 template <class T, class D>
 SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Options& options) {
     const bool tall = A.rows >= A.cols;

@@ -10,7 +10,7 @@ namespace quoin {
 
 namespace {
 
-/// The tree update: C := op(Q_levels) C.
+/// Makes the tree update: C := op(Q_levels) C.
 template <class T, class D>
 void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
                   MatrixView<T, D> C) {
@@ -22,7 +22,7 @@ void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<cons
     }
 }
 
-/// C := op(Q_panel) C, C with the panel's rows.
+/// C := op(Q_panel) C. C has the panel's rows.
 template <class T, class D>
 void tsqr_apply(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
                 MatrixView<T, D> C, Arithmetic arithmetic = Arithmetic::Native) {
@@ -44,8 +44,9 @@ bool is_in_range(Context<D>& ctx, MatrixView<const T, D> A) {
     return !seen.scaled && seen.bad_row < 0;
 }
 
-/// The levels of a tree as batches. Rows of A belong together `block` by block: they are triangles R_b of the level below. False, with Q
-/// as it was, where columns are not in range and nobody has `checked`: those of the triangles, which have the norms of A's.
+/// Factors the levels of a tree as batches. Rows of A belong together `block` by block: the blocks are triangles R_b of
+/// the level below. Unless `checked`, returns false, with Q unchanged, if columns are not in range. That is read from
+/// the triangles, which have the norms of A's columns.
 template <class T, class D>
 bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, InputView<T, D> A, bool checked, MatrixView<T, D> Q,
                    MatrixView<T, D> R) {
@@ -149,7 +150,8 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
             critical = &ctx;
         } else {
             factor_nodes_and_apply_leaves<T>(ctx, panel.tree, A, Tf, A2);
-            // the tree update of the next panel, whose leaves are next, ahead of what is right of it
+            // the tree update of the next panel, whose leaves are next, runs ahead of the update of the columns right
+            // of it
             const Index next = !side.is_apart() ? A2.cols : s + 1 < count ? forest.panels[s + 1].tree.width : 0;
             critical = &side.fork();
             apply_levels<T, D>(*critical, panel.tree, Op::Transpose, A, Tf, A2.col_block({0, next}));

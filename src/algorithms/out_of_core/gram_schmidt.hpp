@@ -1,18 +1,19 @@
 #pragma once
 
-// Classical Gram-Schmidt QR of a matrix in slow memory (Zhang and Wu 2021), A = QR, Q in place of A, by recursion or by blocks:
+// Classical Gram-Schmidt QR of a matrix in slow memory (Zhang and Wu 2021), A = QR, Q in place of A, by recursion or by
+// blocks:
 //
 //     [A₁ A₂] = [Q₁ Q₂] [R₁₁ R₁₂; 0 R₂₂]:   A₁ = Q₁R₁₁,  R₁₂ = Q₁ᵀA₂ (inner product),  A₂ −= Q₁R₁₂ (outer product),  A₂ = Q₂R₂₂
 //
-//   recursion   A₁ and A₂ are halves, and each is factored by the same steps. Columns of A₂ stay, as many as there is room for,
-//               while Q₁ passes (passing.hpp), beginning with what has just been factored and ending with the columns that are
-//               factored next; where Q₁ is what has just been factored, and not rounded, it stays, and columns of A₂ pass. Either
-//               way one pass serves both products: their Figures 3 and 5 take two, of rows of both, and on a bus rows of a matrix
-//               travel at less than half the rate of columns.
-//   blocking    A₁ is one block, A₂ all that is right of it; Q₁ stays, and columns of A₂ pass twice (Figures 4 and 6).
+//   recursion   A₁ and A₂ are halves, and each is factored by the same steps. Columns of A₂ fill the memory and stay
+//               while Q₁ passes (passing.hpp). The pass begins with the columns of Q₁ just factored, and ends with the
+//               columns of A₂ that are factored next. If Q₁ is the leaf just factored, and not rounded, it stays, and
+//               columns of A₂ pass. Either way one pass serves both products. Their Figures 3 and 5 take two passes, over
+//               rows of both matrices, and on a bus rows of a matrix travel at less than half the rate of columns.
+//   blocking    A₁ is one block, A₂ all columns right of it. Q₁ stays, and columns of A₂ pass twice (Figures 4 and 6).
 //
-// Every column comes a first time, by itself or in A₂ of the first leaves, and is looked at then: A is replaced by A D, as
-// ColumnScaling has it, where columns are out of range.
+// Every column is scanned when it comes for the first time, by itself or in A₂ of the first leaves. If columns are out
+// of range, A is replaced by A D as in ColumnScaling.
 
 #include <array>
 #include <functional>
@@ -31,7 +32,8 @@ namespace quoin {
 template <class T, class D, Slow<T, D> S, Slow<T, D> SR>
 class OutOfCoreGramSchmidt {
 public:
-    /// Of R (n×n) the upper triangle is written, and below it zeros next to the diagonal. `progress()` is called after every stage.
+    /// Writes the upper triangle of R (n×n), and zeros next to its diagonal below it. Calls `progress()` after every
+    /// stage.
     OutOfCoreGramSchmidt(Context<D>& ctx, S& A, SR& R, const OutOfCorePlan& plan, std::function<void()> progress = {})
         : ctx_(ctx),
           A_(A),
@@ -64,7 +66,7 @@ public:
         pipeline_.finish();
     }
 
-    /// The e_j of A D, D = diag(2^-e_j), whose R has been written; all 0 where no column was out of range.
+    /// Returns the e_j of A D, D = diag(2^-e_j), whose R has been written. All are 0 if no column was out of range.
     Matrix<int> exponents() {
         Matrix<int> on_host(n_, 1);
         wait_for(pipeline_.out, ctx_);
@@ -72,11 +74,11 @@ public:
         pipeline_.finish();
         return on_host;
     }
-    /// Whether they are not.
+    /// Whether some e_j is not 0.
     bool scaled() const { return scaled_; }
 
 private:
-    /// Hands out fast memory from the beginning, or from behind Q and R of the leaf.
+    /// Hands out fast memory from the beginning, or from the end of the leaf's Q and R on.
     class Places {
     public:
         Places(T* begin, T* end) : next_(begin), end_(end) {}
@@ -122,7 +124,7 @@ private:
         // R of the last leaf has left
         wait_for(ctx_, pipeline_.out);
         set_zero(ctx_, R);
-        // a first pass leaves to the second what it does not need itself
+        // if a second pass follows, the first pass reorthogonalizes only where it needs that itself
         OrthonormalColumns<T, D> basis(ctx_, Q, R, arithmetic_,
                                        !tiles_.again  ? Reorthogonalization::Off
                                        : J.begin == 0 ? Reorthogonalization::Always
@@ -135,7 +137,7 @@ private:
                 const Span span(pipeline_.out, "panel out", J.begin + part.begin);
                 A_.write(pipeline_.out, Q.col_block(part), {0, m_}, shifted(part, J.begin));
             }
-            // what lies below these blocks of columns is zero there already
+            // the rows below these blocks of columns are zero there already
             const Range rows{0, part.end};
             take_away_r(R.block(rows, part), shifted(rows, J.begin), shifted(part, J.begin), "panel out");
         };
@@ -171,7 +173,8 @@ private:
         tell();
     }
 
-    /// Q_J − Q₀Q₀ᵀQ_J = Q' R' for the Q₀ before it, block by block of Q₀: A_J = Q₀(R₀J + S R_JJ) + Q'(R' R_JJ).
+    /// Orthogonalizes the leaf a second time: Q_J − Q₀Q₀ᵀQ_J = Q' R' for the columns Q₀ left of it, block by block of
+    /// Q₀. So A_J = Q₀(R₀J + S R_JJ) + Q'(R' R_JJ).
     void project_again(Range J) {
         const Index w = J.size();
         const auto W = leaf_q(w), R = leaf_r(w);
@@ -216,7 +219,7 @@ private:
 
     // ---- R₁₂ = Q₁ᵀA₂,  A₂ −= Q₁R₁₂ ---------------------------------------------------------------------------------------
 
-    /// Q₁ is the leaf, and columns of A₂ pass once.
+    /// Updates A₂ by the leaf Q₁. Columns of A₂ pass once.
     void update_once(Range left, Range right) {
         const Index s = left.size();
         const auto Q = leaf_q(s);
@@ -247,7 +250,7 @@ private:
             });
     }
 
-    /// Q₁ is the leaf, and columns of A₂ pass twice.
+    /// Updates A₂ by the leaf Q₁. Columns of A₂ pass twice.
     void update_twice(Range left, Range right) {
         const Index s = left.size();
         const auto Q = leaf_q(s);
@@ -278,11 +281,11 @@ private:
             },
             [&](Index i) {
                 if (steps[i].last) {
-                    // scaled columns have not left since the first pass
+                    // the first pass did not write scaled columns back
                     if (left.begin == 0) scale(steps[i].columns, cut(A2[i % 2], i));
                     return outer_product(Q, r_of(i), cut(A2[i % 2], i), steps[i].columns.begin);
                 }
-                // the tile before has left
+                // the previous tile's R₁₂ has left
                 if (steps[i].columns.begin == steps[i].first) wait_for(ctx_, pipeline_.out);
                 if (left.begin == 0) look_at(steps[i].columns, cut(A2[i % 2], i));
                 inner_product(Q, cut(A2[i % 2], i), r_of(i), steps[i].columns.begin);
@@ -299,10 +302,11 @@ private:
             });
     }
 
-    /// Some columns of A₂ stay, and columns of Q₁ pass: A₂ := A₂ − Q_b(Q_bᵀA₂) for one block of them after the other, which is the
-    /// order of modified Gram-Schmidt. Any order of them will do, for they are orthogonal: the last ones begin, which are those of
-    /// the leaf that is still in fast memory. Places of Q₁ lie at its end, the first one last; A₂ begins where the leaf did, and the
-    /// next one, which is its first columns, finds them there.
+    /// Updates A₂ while some of its columns stay and columns of Q₁ pass: A₂ := A₂ − Q_b(Q_bᵀA₂), one block after the
+    /// other, which is the order of modified Gram-Schmidt. The blocks are orthogonal, so any order of them will do. The
+    /// last ones begin, because they belong to the leaf that is still in fast memory. Places of Q₁ lie at the end of
+    /// fast memory, the first place last. A₂ begins where the leaf did. The next leaf, which is A₂'s first columns,
+    /// finds them there.
     void update_by_passing_q(Range left, Range right) {
         const Tiles::Passing sizes = tiles_.passing_q(left.size(), right.size());
         const std::vector<PassingStep> steps =
@@ -328,17 +332,17 @@ private:
         std::array<Event<D>, passing_places> q_came, q_used;                     // by places
         std::array<Event<D>, CommonTuning::passing_parts> part_came, part_left;  // of a tile
         const auto part_of = [&](Index i) { return steps[i].columns.begin / passing_part(sizes.columns); };
-        // A₂ comes in the place of the leaf's columns while the last ones leave, where nothing reads them any more; all else comes
-        // when the leaf has left and its blocks are kept, and those of Q₁ when it is in slow memory
+        // A₂ comes into the memory of leaf columns that have left, while the last ones leave. All other data come when
+        // the leaf has left and its blocks are kept. Blocks of Q₁ come when the leaf is in slow memory
         wait_for(pipeline_.in, ctx_);
         all_but_last_left_.precede(pipeline_.in);
         Event<D> kept, gone, settled;
         gone.record(pipeline_.out);
-        // the leaf, or what was taken away beside it, may lie where its blocks are kept
+        // the leaf, or data next to it on their way out, may lie where its blocks are kept
         if (tiles_.again || place_at(passing_places - 1) < leaf_end()) wait_for(ctx_, pipeline_.out);
         for (Index b = 0; b < sizes.kept; ++b) keep(b, sizes, place_at(b));
         kept.record(ctx_);
-        // and R₁₂ where the leaf does
+        // and R₁₂ may lie where the leaf does
         wait_for(ctx_, pipeline_.out);
         const Index not_kept = tiles_.leaf - sizes.kept * sizes.step;
         const Index last_left = tiles_.arriving(tiles_.leaf).back().begin;
@@ -387,7 +391,8 @@ private:
         stayed_ = sizes.stay;
     }
 
-    /// Block b of Q₁, from the end of the leaf where that lies.
+    /// Copies block b of Q₁, counted from the leaf's end, from the leaf to `place`, rounded if the places hold rounded
+    /// columns.
     void keep(Index b, const Tiles::Passing& sizes, T* place) {
         const Index behind = tiles_.leaf - b * sizes.step;
         const auto Q = leaf_q(tiles_.leaf).col_block({std::max<Index>(0, behind - sizes.step), behind});
@@ -395,12 +400,12 @@ private:
         copy<T>(ctx_, Q, {place, m_, Q.cols});
     }
 
-    /// Columns of Q, as they are or rounded.
+    /// Reads columns of Q, and rounds them if `rounded`.
     void bring_q(Range columns, bool rounded, T* place, MatrixView<T, D> pieces) {
         if (rounded) return bring_rounded(columns, place, pieces);
         A_.read(pipeline_.in, {0, m_}, columns, {place, m_, columns.size()});
     }
-    /// One of two pieces is rounded while the other one comes.
+    /// Reads columns of Q in two pieces alternately. One piece is rounded while the other one comes.
     void bring_rounded(Range columns, T* place, MatrixView<T, D> pieces) {
         std::array<Event<D>, 2> read;
         const Index width = pieces.cols / 2;
@@ -415,7 +420,7 @@ private:
             if (piece.end == columns.size()) wait_for(pipeline_.in, side);
         }
     }
-    /// R₁₂ := QᵀA₂ and A₂ −= Q R₁₂ for k columns so brought.
+    /// R₁₂ := QᵀA₂ and A₂ −= Q R₁₂ for k columns of Q in `place`, rounded or not.
     void project_from(bool rounded, T* place, Index k, MatrixView<T, D> A2, MatrixView<T, D> R12) {
         if (rounded) return block_gram_schmidt_step_rounded<T>(ctx_, place, k, A2, R12, arithmetic_);
         block_gram_schmidt_step<T>(ctx_, {place, m_, k}, A2, R12, arithmetic_, false);
@@ -443,12 +448,12 @@ private:
         const Span span(ctx_, "outer product", step);
         subtract_product<T>(ctx_, Q, R12, A2, arithmetic_);
     }
-    /// Behind a leaf: only where it was orthogonalised again has what comes next a place that was used, and what went out were
-    /// columns of Q, of which none come.
+    /// Orders the next input after a leaf, if needed. Only a second orthogonalization used memory of the next input.
+    /// The columns that went out are columns of Q, and none of them come next.
     void turn_behind_leaf() {
         if (tiles_.again) pipeline_.turn();
     }
-    /// C := C D for columns of A that have come for the first time.
+    /// Scans columns of A that have come for the first time, and scales them: C := C D.
     void look_at(Range columns, MatrixView<T, D> C) {
         const Index slot = size_of(looked_at_);
         scan<T>(ctx_, C, takes_halves(arithmetic_) ? safe_exponent_of_halves : Scalar<T>::safe_exponent,
@@ -459,7 +464,8 @@ private:
     void scale(Range columns, MatrixView<T, D> C) {
         scale_columns<T>(ctx_, exponents_.view().row_block(columns), -1, Part::All, C);
     }
-    /// What the scans since the last call found. Waits, if there were any.
+    /// Evaluates the scans since the last call. Throws NonFiniteEntry if the plan checks for it. Waits, if there were
+    /// any.
     void conclude_scans() {
         Index row = -1, col = n_;
         for (; concluded_ < size_of(looked_at_); ++concluded_) {
@@ -473,12 +479,12 @@ private:
         }
         if (check_finite_ && row >= 0) throw NonFiniteEntry(row, col);
     }
-    /// After a stage.
+    /// Ends a stage.
     void tell() {
         conclude_scans();
         if (progress_) progress_();
     }
-    /// Breakdowns name a column of A.
+    /// Calls f. Breakdowns name a column of A.
     template <class F>
     void naming_columns(Range J, F f) {
         try {
@@ -513,8 +519,8 @@ private:
     std::vector<Range> looked_at_;  // columns of each scan
     Index concluded_ = 0;           // scans
     bool scaled_ = false;
-    Event<D> all_but_last_left_;  // of the parts of the leaf
-    Index stayed_ = 0;            // columns of the next leaf that are in their place
+    Event<D> all_but_last_left_;  // all parts of the leaf but the last
+    Index stayed_ = 0;            // columns of the next leaf that are in their place already
     Pipeline<D> pipeline_;        // waits before the memory goes
 };
 

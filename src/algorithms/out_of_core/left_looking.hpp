@@ -1,14 +1,15 @@
 #pragma once
 
-// Householder QR of a matrix in slow memory, A = H₁ H₂ … [R; 0], by slabs of columns from left to right (left-looking: Toledo
-// and Rabani 2002). A slab comes in once; the reflectors before it come by and are applied to it, and it is factored in fast
-// memory and goes back:
+// Householder QR of a matrix in slow memory, A = H₁ H₂ … [R; 0], by slabs of columns from left to right (left-looking:
+// Toledo and Rabani 2002). A slab comes in once. The reflectors left of it pass and are applied to it. It is factored
+// in fast memory and goes back:
 //
 //              V₁  V₂ │ slab        slab := … H₂ᵀ H₁ᵀ slab,   slab's rows from its first column on = H₃ R₃₃
 //             ────────┼──────
 //     moved in: n²/(2w) (m − n/3) numbers for slabs of w columns, and mn;  moved out: mn.
 //
-// Errors are those of the blocked algorithm in fast memory: the same reflectors act on each column in the same order.
+// Errors are as in the blocked algorithm in fast memory, because the same reflectors act on each column in the same
+// order.
 
 #include <algorithm>
 #include <optional>
@@ -23,9 +24,9 @@
 
 namespace quoin {
 
-/// LAPACK's format in slow memory: V below the diagonal of A, R on and above it. The panels' T, panel×k for k = min(m, n), are
-/// in the caller's fast memory; their diagonals are τ. Steps are taken one by one, so that a caller can stop between them, or
-/// begin at a later one with the A and T that were there. A is read on a context of In.
+/// LAPACK's format in slow memory: V below the diagonal of A, R on and above it. The panels' T, panel×k for k = min(m,
+/// n), are in the caller's fast memory; their diagonals are τ. Steps are taken one by one, so that a caller can stop
+/// between them, or begin at a later one with the A and T of that moment. A is read on a context of In.
 template <class T, class D, Slow<T, D> S, class In = D>
 class LeftLookingQR {
 public:
@@ -47,11 +48,12 @@ public:
     }
     LeftLookingQR(const LeftLookingQR&) = delete;
 
-    /// Slabs of A; the thin Q has those that begin left of column k.
+    /// `count` returns the number of slabs of A, `q_count` of the thin Q, whose slabs begin left of column k.
     Index count() const { return (n_ + slabs_.slab - 1) / slabs_.slab; }
     Index q_count() const { return (k_ + slabs_.slab - 1) / slabs_.slab; }
 
-    /// Slab j := its V and R, and T of its panels; the slabs before it are done. Throws NonFiniteEntry, if asked.
+    /// Factors slab j: writes its V and R, and T of its panels. The slabs before it are done. With `check_finite`
+    /// throws NonFiniteEntry.
     void factor(Index j, bool check_finite = true) {
         const Range J = columns_of(j, n_);
         const auto C = slab_.view().col_block({0, J.size()});
@@ -74,14 +76,14 @@ public:
         take_away(A_, J, {0, m_}, C);
     }
 
-    /// `to`'s slab j := that of the thin Q (m×k), from the reflectors in A. `to` may be A, and then the slabs behind j are
+    /// Writes slab j of the thin Q (m×k) to `to`, from the reflectors in A. If `to` is A, the slabs right of j are
     /// done, and R has been copied.
     template <Slow<T, D> To>
     void form_q(Index j, To& to) {
         const Range J = columns_of(j, k_);
         const auto C = slab_.view().col_block({0, J.size()});
         throw_if_stopped(ctx_);
-        // H_j [I; 0], zeros above, and then H₁ … H_{j−1} of that
+        // H_j [I; 0], zeros above, and then H₁ … H_{j−1} applied to it
         bring(J, {J.begin, m_}, Op::None, C, [&] {
             const std::vector<Panel> panels = panels_of(plan_of(J));
             form_q_in_place<T, D>(ctx_, {panels, C.row_block({J.begin, m_}), t_of(J)}, slabs_.arithmetic);
@@ -90,7 +92,7 @@ public:
         take_away(to, J, {0, m_}, C);
     }
 
-    /// Waits until what was asked for is done, slow memory included.
+    /// Waits until all enqueued work is done, slow memory included.
     void finish() { pipeline_.finish(); }
 
 private:
@@ -106,13 +108,13 @@ private:
     MatrixView<T, D> t_of(Range J) const { return Tf_.col_block({J.begin, std::min(J.end, k_)}); }
 
     static constexpr Index parts = Tuning<D>::slab_parts;
-    /// Part p of the columns J, counted from the first of them.
+    /// Returns part p of the columns J, counted from the first of them.
     Range part_of(Range J, Index p) const {
         const Index width = (slabs_.slab + parts - 1) / parts;
         return {std::min(J.size(), p * width), std::min(J.size(), (p + 1) * width)};
     }
 
-    /// `to` := A(rows, J), part by part where those of the slab before have left.
+    /// Reads `to` := A(rows, J), part by part, each when the part of the last slab in its place has left.
     void come(Range J, Range rows, MatrixView<T, D> to) {
         wait_for(pipeline_.in, ctx_);
         for (Index p = 0; p < parts; ++p) {
@@ -135,8 +137,8 @@ private:
         }
     }
 
-    /// C(rows, :) := A(rows, J), then `begin()`, and C := op(H₁ H₂ …) C for the reflectors left of J. One block of V is
-    /// applied while the next one comes, and the first one comes beside `begin()`.
+    /// Reads C(rows, :) := A(rows, J), calls `begin()`, and applies C := op(H₁ H₂ …) C for the reflectors left of J.
+    /// One block of V is applied while the next one comes. The first one comes while `begin()` runs.
     template <class Begin>
     void bring(Range J, Range rows, Op op, MatrixView<T, D> C, Begin begin) {
         const Index before = std::min(J.begin, k_), v_block = slabs_.v_block, blocks = (before + v_block - 1) / v_block;
@@ -167,7 +169,7 @@ private:
             first_);
     }
 
-    /// By the panels of one block, V on and below its diagonal.
+    /// Applies the panels of one block, V on and below its diagonal, to C.
     void apply_block(Op op, Range B, MatrixView<const T, D> V, MatrixView<T, D> C) {
         const Index nb = slabs_.panel, panels = (B.size() + nb - 1) / nb;
         for (Index s = 0; s < panels; ++s) {
@@ -193,7 +195,7 @@ private:
     const Index m_, n_, k_;
     const First first_;
     Matrix<T, D> slab_, passing_[2];
-    Event<D> left_[parts];      // parts of the slab that was there last
+    Event<D> left_[parts];      // the parts of the last slab have left
     Pipeline<D, In> pipeline_;  // waits before their memory goes
 };
 

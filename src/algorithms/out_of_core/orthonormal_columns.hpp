@@ -4,8 +4,8 @@
 
 namespace quoin {
 
-/// Classical Gram-Schmidt in fast memory of columns that arrive from left to right: [Q₁ A₂] = [Q₁ Q₂] [I R₁₂; 0 R₂₂] in place of
-/// A₂, R₁₂ and R₂₂ in R, which is zero on entry.
+/// Classical Gram-Schmidt in fast memory for columns that arrive from left to right: [Q₁ A₂] = [Q₁ Q₂] [I R₁₂; 0 R₂₂].
+/// Q₂ overwrites A₂. R receives R₁₂ and R₂₂, and is zero on entry.
 template <class T, class D>
 class OrthonormalColumns {
 public:
@@ -13,7 +13,7 @@ public:
                        Reorthogonalization reorthogonalization)
         : ctx_(ctx), Q_(Q), R_(R), basis_(ctx, plan_of(ctx, Q, arithmetic, reorthogonalization), Q.cols) {}
 
-    /// The next columns.
+    /// Orthonormalizes the next columns.
     void append(Range columns) {
         const Range done{0, columns.end};
         basis_.orthonormalize(ctx_, Q_.col_block(done), R_.block(done, done), columns.begin);

@@ -29,7 +29,7 @@ void check_operand(const char* name, MatrixView<const T> A, Index rows, Index co
     if (!A.data && !A.empty()) throw InvalidArgument(fmt::format("{} has no data", name));
 }
 
-/// What is measured around a factorization.
+/// Measures a factorization: time, bytes moved, memory.
 template <class T, class D>
 class Measured {
 public:
@@ -165,7 +165,7 @@ OutOfCoreReport factor_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<
 }
 
 OutOfCoreTimes out_of_core_times(const Trace& trace, double since) {
-    // a panel's span covers what it consists of, on its own stream
+    // a panel's span covers its own steps, on its own stream
     enum Kind { In, Out, OfProducts, Main, MainPanel, Beside, BesidePanel, Kinds };
     struct Edge {
         double time;

@@ -5,23 +5,23 @@
 
 namespace quoin {
 
-/// Which of `come(i + 1)` and `compute(i)` is called first. The other one may keep the caller.
+/// Which of `come(i + 1)` and `compute(i)` is called first. The second one may block the caller.
 enum class First { Come, Compute };
 
-/// A context with its two for moves, and the one schedule of all that streams: step i computes while step i + 1 moves in and
-/// step i − 1 moves out (Zhang and Wu 2021, Figures 7 to 10). In: D, whose stream moves in, or Disk, whose thread reads
-/// (file_qr/run.hpp).
+/// A context with its two contexts for moves, and the one schedule of all streamed work: step i computes while step i +
+/// 1 moves in and step i − 1 moves out (Zhang and Wu 2021, Figures 7 to 10). In: D, whose stream moves in, or Disk,
+/// whose thread reads (file_qr/run.hpp).
 ///
-///     in       0 │ 1 │ 2 │ …             two places for what comes in, by turns
-///     compute      │ 0 │ 1 │ 2 │ …       in place, and then a copy into the one place for what goes out:
-///     out              │ 0 │ 1 │ …       so a place is free for the next move-in before the move-out ends
+///     in       0 │ 1 │ 2 │ …             two buffers for input, used alternately
+///     compute      │ 0 │ 1 │ 2 │ …       in place, then copies to the one output buffer:
+///     out              │ 0 │ 1 │ …       so a buffer is free for the next move-in before the move-out ends
 template <class D, class In = D>
 class Pipeline {
 public:
     explicit Pipeline(Context<D>& ctx) : Pipeline(ctx, copy_in_stream(ctx)) {}
     Pipeline(Context<D>& ctx, Context<In>& in) : ctx(ctx), in(in), out(copy_out_stream(ctx)) {}
     Pipeline(const Pipeline&) = delete;
-    /// Waits: whatever ends the work, nothing moves in the caller's memory any more.
+    /// Waits. However the work ends, nothing moves in the caller's memory afterwards.
     ~Pipeline() {
         try {
             wait_for(ctx, in);
@@ -30,26 +30,27 @@ public:
         }
     }
 
-    /// What moves in from now on finds all that was moved out, and takes the place of what has been used.
+    /// Has later moves in wait for all moves out, and for all work that uses their memory.
     void turn() {
         finish_copies(out);
         wait_for(in, out);
         wait_for(in, ctx);
     }
-    /// Waits until what was asked for is done, slow memory included.
+    /// Waits until all enqueued work is done, slow memory included.
     void finish() {
         finish_copies(out);
         wait_for(ctx, out);
         ctx.wait();
     }
 
-    /// Buffers that are used by turns. `in` = 0: `come` and `compute` order their work themselves.
+    /// Numbers of buffers, used alternately. `in` = 0: `come` and `compute` order their work themselves.
     struct Places {
         Index in, out;
     };
 
-    /// `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`. Stage copies what leave takes away. A
-    /// `turn` before it, where what comes first was moved out or its place used since the last one.
+    /// Runs `steps` steps. `come(i)` enqueues on `in`, `compute(i)` and `stage(i)` on `ctx`, `leave(i)` on `out`.
+    /// `stage` copies the data that `leave` takes away. Call `turn` before, if the first data to come were moved out,
+    /// or their buffer used, since the last `turn`.
     template <class Come, class Compute, class Stage, class Leave>
     void run(Index steps, Come come, Compute compute, Stage stage, Leave leave, Places places = {2, 1},
              First first = First::Come) {
@@ -72,7 +73,7 @@ public:
             left[i % 2].record(out);
         }
     }
-    /// The same where nothing goes out.
+    /// Runs steps that move nothing out.
     template <class Come, class Compute>
     void run(Index steps, Come come, Compute compute, First first = First::Come) {
         run(

@@ -1,4 +1,4 @@
-// What an out-of-core factorization will do: block sizes from the memory there is, and what moves.
+// Plans an out-of-core factorization: block sizes for the memory, and the data that move.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace quoin {
 
 namespace {
 
-/// A stage takes as long as the slowest of its three engines.
+/// Times a stage, which takes as long as the slowest of its three engines.
 class Clock {
 public:
     Clock(const OutOfCoreRates& rates, const OutOfCorePlan& plan)
@@ -51,12 +51,12 @@ struct Total {
     }
 };
 
-/// The counts of OutOfCoreGramSchmidt.
+/// Counts the moves, flops and time of OutOfCoreGramSchmidt.
 class GramSchmidtCount {
 public:
     GramSchmidtCount(const Tiles& tiles, const Clock& clock) : tiles_(tiles), clock_(clock), m_(number(tiles.m)) {}
 
-    /// Level by level of the recursion: nodes that are alike are counted at once.
+    /// Counts level by level of the recursion. Equal nodes are counted at once.
     Total by_recursion() {
         std::map<Node, Many> level;
         if (tiles_.n > 0) level[{tiles_.n, 0, true}].add(1, 0);
@@ -89,7 +89,7 @@ public:
 private:
     struct Node {
         Index columns = 0;
-        Index stayed = 0;    ///< columns of its first leaf that are there already
+        Index stayed = 0;    ///< columns of its first leaf that are in place already
         bool first = false;  ///< whether it begins at column 0
         auto operator<=>(const Node&) const = default;
     };
@@ -101,7 +101,7 @@ private:
         }
     };
 
-    /// Of s columns of Q past p columns of A₂, so many times; returns the columns that stay.
+    /// Counts `times` passes of s columns of Q past p columns of A₂. Returns the columns that stay.
     Index pass(Index s, Index p, double times) {
         const double left = number(s), right = number(p);
         if (!tiles_.passes_q(s, p)) {
@@ -136,7 +136,7 @@ private:
     Total total_;
 };
 
-/// The counts of LeftLookingQR, V, R and T, and with Q from them.
+/// Counts LeftLookingQR's V, R and T, and Q from them if `with_q`.
 Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock& clock) {
     Total total;
     const Index k = std::min(m, n);
@@ -159,9 +159,9 @@ Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock
     return total;
 }
 
-/// Of the memory: the libraries', and what products and panels take beside what they are given. Operands of 16 bits are made a
-/// GiB at a time, two at a time and their partial sums (split_products.hpp); as large as what they are made of where that is
-/// less, three times corrected.
+/// Returns the part of `memory` for the libraries and for the workspace of products and panels. Operands of 16 bits are
+/// made a GiB at a time, two at a time and their partial sums (split_products.hpp). If their matrix is smaller than
+/// that, they take as much as it does, three times that for Corrected.
 template <class D>
 double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Index nb) {
     const double free = std::max(0.0, memory - Tuning<D>::library_bytes), GiB = 1 << 30;
@@ -176,7 +176,7 @@ double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Inde
 
 void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     const Index m = plan.rows, n = std::max<Index>(1, plan.cols);
-    // beside a leaf there are places for what passes it, or comes by again
+    // next to a leaf there are places for the data that pass it, or come by again
     const double most = CommonTuning::leaf_share(plan.reorthogonalize);
     const auto fits = [&](Index leaf) {
         return Tiles::least_elements(m, leaf) <= plan.elements &&
@@ -189,7 +189,7 @@ void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     if (options.block > 0) {
         plan.block = std::min(options.block, n);
         if (!fits(plan.block)) refuse(plan.block);
-        // the recursion ends where a node stays on the device
+        // the recursion ends at nodes that stay on the device
         while (plan.method == OutOfCoreMethod::Recursive && plan.block < n && fits(2 * plan.block)) plan.block *= 2;
     } else {
         if (!fits(1)) refuse(1);
@@ -214,7 +214,7 @@ void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     const Index m = std::max<Index>(1, plan.rows), k = std::max<Index>(1, std::min(plan.rows, plan.cols));
     const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
     Index nb = std::min(k, Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic));
-    // T, two blocks of V that come by, and a slab of as many columns at least
+    // T, two blocks of V that come by, and a slab at least as wide as a block
     const auto needed = [&](Index panel) { return 3.0 * number(m) * number(panel) + number(panel) * number(k); };
     while (nb > 1 && needed(nb) > room) nb /= 2;
     if (needed(nb) > room) refuse_memory(plan.memory_bytes, plan.workspace_bytes + plan.element_bytes * needed(1));
@@ -280,9 +280,9 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     const Clock clock(rates, plan);
     Total total;
     if (gram_schmidt) {
-        // nothing has a use for more than this
+        // more than this is of no use
         const double useful = 4 * number(m) * number(n) + 8 * number(n) * number(n) + 64;
-        // what is laid out from its end is aligned as what is from its beginning
+        // buffers placed from the end are aligned, too
         plan.elements = static_cast<Index>(std::clamp(room, 0.0, useful)) / 64 * 64;
         choose_gram_schmidt(plan, options);
         const Tiles tiles = tiles_of(plan);

@@ -7,8 +7,8 @@
 
 namespace quoin {
 
-/// A matrix in memory slower than that of device D, read and written by blocks. Moves are enqueued in order on the context that
-/// they are given; like its other work they may end after the call returns.
+/// A matrix in memory slower than device D's, read and written by blocks. Moves are enqueued in order on the given
+/// context. Like its other work they may end after the call returns.
 template <class S, class T, class D>
 concept Slow = requires(S& A, Context<D>& ctx, Range r, MatrixView<T, D> to, MatrixView<const T, D> from) {
     { A.rows() } -> std::convertible_to<Index>;
@@ -17,12 +17,12 @@ concept Slow = requires(S& A, Context<D>& ctx, Range r, MatrixView<T, D> to, Mat
     A.write(ctx, from, r, r);  // A(rows, cols) := from
 };
 
-/// Bytes that have been asked for in each direction.
+/// Bytes of the enqueued moves in each direction.
 struct BytesMoved {
     double in = 0, out = 0;
 };
 
-/// A matrix of the host's memory beside a device D; beside the host itself every move is a copy.
+/// A matrix of the host's memory for a device D. If D is the host, every move is a copy.
 template <class T>
 class HostMemory {
 public:

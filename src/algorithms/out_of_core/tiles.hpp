@@ -9,18 +9,18 @@
 
 namespace quoin {
 
-/// How classical Gram-Schmidt of an m×n matrix (m >= n) is cut, so that what is in fast memory at a time has at most `elements`
-/// numbers. All of it is arithmetic on the sizes: the plan counts with it what the algorithm does.
+/// The cuts of classical Gram-Schmidt of an m×n matrix (m >= n) that keep at most `elements` numbers in fast memory at
+/// a time. All of it is arithmetic on the sizes, which the plan and the algorithm share.
 struct Tiles {
     Index m = 0, n = 0;
     Index leaf = 0;       ///< columns whose Q stays in fast memory while they are used
     Index elements = 0;   ///< numbers of fast memory
-    bool again = false;   ///< every leaf is orthogonalised against those before it a second time
+    bool again = false;   ///< every leaf is orthogonalised a second time against the leaves before it
     bool halves = false;  ///< products take operands of 16 bits
 
-    /// One step of a stream is the widest (or highest) that the memory has room for. The first one and the last one are half of
-    /// that, for nothing hides the move-in of the one, nor the move-out of the other; smaller ones would pay more for operands of
-    /// 16 bits, which a product makes of all of its other factor.
+    /// Cuts `all` into the steps of a stream, each as wide (or high) as the memory allows. The first one and the last
+    /// one are half as wide, because nothing hides the move-in of the first, nor the move-out of the last. Smaller
+    /// steps would pay more for operands of 16 bits, because a product converts all of its other factor.
     static std::vector<Range> in_steps(Range all, Index most) {
         const Index half = std::max<Index>(1, most / 2);
         std::vector<Range> steps;
@@ -33,7 +33,8 @@ struct Tiles {
         return steps;
     }
 
-    /// The parts in which the columns of a leaf arrive: its factorization begins with little, and has all of Q in place.
+    /// Cuts the columns of a leaf into the parts that arrive one by one. The first parts are narrow, so that the
+    /// factorization begins early. It has all of Q in place.
     std::vector<Range> arriving(Index leaf_columns) const {
         const Index most = std::max<Index>(1, std::min(leaf, round(leaf / 8)));
         std::vector<Range> parts;
@@ -46,16 +47,17 @@ struct Tiles {
         return parts;
     }
 
-    /// The columns where a node of the recursion is cut: whole leaves, half of them or one more on the left.
+    /// Returns the column at which a node of the recursion is cut: whole leaves, half of them or one more on the left.
     Index middle(Range J) const { return J.begin + ((J.size() + leaf - 1) / leaf + 1) / 2 * leaf; }
 
-    /// What is left beside Q and R of a leaf.
+    /// Returns the numbers of fast memory left by Q and R of a leaf.
     Index beside_leaf() const { return elements - m * leaf - leaf * leaf; }
 
-    /// Columns of A₂ that pass a leaf of s columns at a time: two places in, one out, and R₁₂ twice.
+    /// Returns the columns of A₂ that pass a leaf of s columns at a time: two places in, one out, and R₁₂ twice.
     Index passing(Index s) const { return bounded(beside_leaf() / (3 * m + 2 * s)); }
 
-    /// Columns of R₁₂ that stay in fast memory while A₂ passes a leaf of s columns twice, and those that pass at a time.
+    /// Columns of R₁₂ that stay in fast memory while A₂ passes a leaf of s columns twice, and columns of A₂ that pass
+    /// at a time.
     struct Tile {
         Index columns = 1, step = 1;
     };
@@ -66,18 +68,20 @@ struct Tiles {
         return {columns, std::min(columns, bounded((beside_leaf() - s * columns) / (3 * m)))};
     }
 
-    /// Columns of A₂ that stay while Q₁ (m×s) passes, `step` columns at a time in three places, with R₁₂ of them three times. Where
-    /// products round it anyway Q₁ is kept so, in half the memory, and comes in pieces. A leaf is in the three places as a whole.
+    /// Columns of A₂ that stay while Q₁ (m×s) passes, `step` columns at a time in three places, with R₁₂ of them three
+    /// times. If products round Q₁ anyway, it is kept rounded, in half the memory, and comes in pieces. A leaf is in
+    /// the three places as a whole.
     struct Passing {
         Index columns = 1, step = 1;
         bool rounded = false;
-        Index piece = 0;   ///< columns of one of two
+        Index piece = 0;   ///< columns of one of two pieces
         Index place = 0;   ///< numbers of one place of Q₁
         Index blocks = 0;  ///< of Q₁
-        Index kept = 0;    ///< of them those that are made of the leaf which is in fast memory before, Q₁'s last
-        Index stay = 0;    ///< first columns of A₂ that are left in the place of those of the next leaf, A₂'s first
+        Index kept = 0;    ///< blocks that are copied from the leaf in fast memory, Q₁'s last columns
+        Index stay = 0;    ///< first columns of A₂ that stay in place as the next leaf's
 
-        /// Columns of Q₁ that do not come for tile t: those are there of which there are places, first or last ones by turns.
+        /// Returns the number of columns of Q₁ that need not come for tile t. They are in their places, alternately the
+        /// first and the last ones.
         Index there(Index s, Index t) const {
             const Index count = passing_there(blocks, kept, t);
             return t % 2 == 0 ? std::min(s, count * step) : s - (blocks - count) * step;
@@ -87,17 +91,19 @@ struct Tiles {
         const Passing rounded = halves && m >= CommonTuning::least_halved ? passing_q(s, p, true) : Passing();
         return rounded.step >= CommonTuning::least_halved ? rounded : passing_q(s, p, false);
     }
-    /// Whether that is what is done: to a leaf only where it is rounded, so that products take few columns of A₂ at no cost.
+    /// Whether Q₁ passes, as in `passing_q`. A single leaf passes only if it is rounded, so that products with few
+    /// columns of A₂ cost no more.
     bool passes_q(Index s, Index p) const {
         if (s > leaf) return true;
         const Passing sizes = passing_q(s, p);
         return sizes.rounded && sizes.kept == passing_places;
     }
 
-    /// Columns of Q that come by the leaf of w columns a second time: two places in, S, and R three times.
+    /// Returns the columns of Q that pass the leaf of w columns at a time, when they come a second time: two places in,
+    /// S, and R three times.
     Index coming_again(Index w) const { return bounded((beside_leaf() - w * w) / (2 * m + 4 * w)); }
 
-    /// Fewest numbers of fast memory with which all of the above is possible.
+    /// Returns the fewest numbers of fast memory that make all of the above possible.
     static Index least_elements(Index m, Index leaf) { return m * leaf + 2 * leaf * leaf + 3 * m + 4 * leaf + 8; }
 
 private:
@@ -106,24 +112,26 @@ private:
         const Index piece = rounded ? std::clamp<Index>(elements / 24 / m / 8 * 8, 8, 512) : 0;
         const Index room = elements - 2 * m * piece;
         const Index third = (s + 8 * passing_places - 1) / (8 * passing_places) * 8;
-        // a quarter of the memory for Q₁, and what the tiles leave; six blocks of it at least, so that little comes before all else
+        // Q₁ gets a quarter of the memory, and the rest that the tiles leave. It has six blocks at least, so that
+        // little comes before all else
         const Index least_step = s <= leaf ? third : std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
         const Index most = std::max<Index>(1, (room - 3 * place(least_step)) / (m + 3 * least_step));
         const Index columns = evenly(p, most);
         const Index widest = bounded((room - m * columns) / (3 * (place(64) + 63) / 64 + 3 * columns));
         const Index wide = std::min(widest, (s + 5) / 6);
         const Index step = s <= leaf ? third : evenly(s, std::max<Index>(1, rounded ? wide / 8 * 8 : wide));
-        // places lie at the end of the memory, the first one last: a block is made at once where its place begins behind it,
-        // elements − (b + 1) place >= (leaf − b step) m, which holds for all b if for b = 0, since place <= step m
+        // places lie at the end of the memory, the first one last. A block can be made at once if its place begins
+        // after its columns in the leaf: elements − (b + 1) place >= (leaf − b step) m. That holds for all b if it
+        // holds for b = 0, since place <= step m
         const bool apart = elements - place(step) >= leaf * m;
         const Index blocks = (s + step - 1) / step;
         const Index kept = apart ? std::min(passing_places, s <= leaf ? blocks : leaf / step) : 0;
         return {columns, step, rounded, piece, place(step), blocks, kept, std::min(columns, leaf)};
     }
-    /// Whole multiples of what the tensor cores and the bus take at once, where there is room for one.
+    /// Rounds to whole multiples of the sizes that the tensor cores and the bus take at once, if there is room for one.
     static Index round(Index count) { return count >= 512 ? count / 256 * 256 : count; }
     static Index bounded(Index count) { return std::max<Index>(1, round(count)); }
-    /// p columns in as few parts of at most `most` as possible, of one size.
+    /// Returns the width that cuts p columns into the fewest parts of at most `most`, all equally wide.
     static Index evenly(Index p, Index most) {
         const Index parts = (p + most - 1) / most, each = (p + parts - 1) / parts;
         return std::min({p, most, (each + 127) / 128 * 128});
