@@ -141,7 +141,8 @@ def test_a_factorization_says_that_it_does_not_pickle():
 def test_least_squares(rng, shape, columns):
     A = rng.standard_normal(shape)
     b = rng.standard_normal(shape[:1] if columns is None else (shape[0], columns))
-    x, norms, condition, _ = quoin.lstsq(A, b)
+    solution = quoin.lstsq(A, b)
+    x, norms, condition = solution.x, solution.residual_norms, solution.condition
     reference = np.linalg.lstsq(A, b, rcond=None)[0]
     assert x.shape == reference.shape and norms.shape == b.shape[1:]
     assert np.linalg.norm(x - reference) <= bound(A) * condition**2 * max(1.0, np.linalg.norm(reference))

@@ -48,8 +48,8 @@ def test_threads(call):
 
 
 @pytest.mark.parametrize("function, defaults", [
-    (quoin.qr, "reduced auto None True"), (quoin.factor, "auto None True False any"), (quoin.lstsq, "None auto None True"),
-    (quoin.svd, "True auto None True"), (quoin.plan, "<class 'numpy.float64'> auto any None cpu"),
+    (quoin.qr, "reduced auto None True False"), (quoin.factor, "auto None True False any"), (quoin.lstsq, "None auto None True"),
+    (quoin.svd, "True auto None True False"), (quoin.plan, "<class 'numpy.float64'> auto any None cpu"),
     (quoin.Factorization.apply, "False left"), (quoin.Factorization.lstsq, "None"), (quoin.StreamingR, "None None"),
     (quoin.StreamingQR, "None None"), (quoin.StreamingR.solve, "None"),
     (quoin.GramSchmidt, "0 auto off 0 <class 'numpy.float64'> None"),
@@ -189,14 +189,14 @@ def test_the_default_of_rcond_is_ten_units_roundoff(solve, dtype):
 def test_a_line_through_points_in_closed_form(solve):
     t = np.arange(10.0)
     noise = np.where(t % 2 == 0, 1.0, -1.0)
-    x, norm, condition, report = solve(np.column_stack([np.ones(10), t]), 3 + 2 * t + noise)
+    solution = solve(np.column_stack([np.ones(10), t]), 3 + 2 * t + noise)
     # the normal equations of an alternating error: Σ = 0, Σ t e = −5
     slope = -5 / 82.5
-    assert np.allclose(x, [3 - slope * 4.5, 2 + slope], rtol=1e-14)
-    assert norm == pytest.approx(np.sqrt(10 - 25 / 82.5), rel=1e-14)
+    assert np.allclose(solution.x, [3 - slope * 4.5, 2 + slope], rtol=1e-14)
+    assert solution.residual_norms == pytest.approx(np.sqrt(10 - 25 / 82.5), rel=1e-14)
     R = np.linalg.qr(np.column_stack([np.ones(10), t]), mode="r")
-    assert condition == pytest.approx(np.linalg.cond(R, 1), rel=0.5)
-    assert report.flops > 0 and report.seconds > 0
+    assert solution.condition == pytest.approx(np.linalg.cond(R, 1), rel=0.5)
+    assert solution.report.flops > 0 and solution.report.seconds > 0
 
 
 # ---- Gram-Schmidt ---------------------------------------------------------------------------------------------------
@@ -430,7 +430,9 @@ def test_times_segments_and_callbacks():
     result = run()
     assert result.state[0] == 24 and result.time == 12 and result.segments == 6
     assert result.exponents[0] == pytest.approx(np.log(2), rel=1e-15) and np.isnan(result.errors[0])
-    assert run(time=64).errors[0] == 0 and run(time=64).half_widths[0] == 0
+    # the growth is the same at each time: what is left is the bound on rounding
+    long, u = run(time=64), np.finfo(float).eps / 2
+    assert 0 <= long.errors[0] <= 4 * u and 0 <= long.half_widths[0] <= 16 * u
     for options, state, segments in (({"time": 20}, 32, 10), ({"transient": 0}, 16, 6), ({"alignment": 0}, 20, 6),
                                      ({"every": 4}, 24, 3)):
         assert (run(**options).state[0], run(**options).segments) == (state, segments)
