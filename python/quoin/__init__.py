@@ -7,10 +7,10 @@
 ((1000, 20), (20, 20), True)
 """
 
-from . import _libraries  # before the extension module, which uses what it loads
+from . import _libraries  # before the extension module, which uses the libraries that it loads
 from . import _core
 
-if not _core.in_main_interpreter():  # where the calls that take the GIL would wait forever
+if not _core.in_main_interpreter():  # calls that take the GIL would wait there forever
     raise ImportError(
         "quoin works in Python's main interpreter, not in a sub-interpreter: call it from a thread or from another process "
         "(under mod_wsgi with WSGIApplicationGroup %{GLOBAL})"
@@ -80,6 +80,6 @@ __all__ = [
     "svd",
 ]
 
-# what a traceback, a repr or a pickle names is what users import
+# tracebacks, reprs and pickles then give the names that users import
 for _name in __all__:
     globals()[_name].__module__ = "quoin"

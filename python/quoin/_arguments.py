@@ -1,4 +1,4 @@
-"""Options as the extension module takes them; what cannot be one is an error that names the option and its value."""
+"""Options as the extension module takes them. An invalid one is an error that names the option and its value."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from . import _core
 from ._errors import InvalidArgument
 
-_MOST_THREADS = 4096  # OpenMP ends the process where the system does not give it the threads that it asks for
+_MOST_THREADS = 4096  # OpenMP ends the process if the system refuses it a thread
 _LARGEST = 2**63 - 1
 
 
 def shown(value: Any) -> str:
-    """Its repr where that is short, and otherwise its type."""
+    """The repr of `value` if it is short, otherwise its type."""
     try:
         text = repr(value)
     except ValueError:  # an int of more digits than Python converts
@@ -33,7 +33,7 @@ def one_of(name: str, value: Any, *choices: str) -> str:
 
 
 def integer(name: str, value: Any, least: int, most: int = _LARGEST, optional: bool = False) -> int:
-    """0, the extension module's default, for an optional one that is None."""
+    """Returns `value` as an int, or 0, the extension module's default, if it is optional and None."""
     if optional and value is None:
         return 0
     or_none = ", or None," if optional else ","
@@ -53,7 +53,7 @@ def threads_number(threads: int | None) -> int:
 
 
 def gpu_number(device: Any) -> int | None:
-    """N of 'cuda:N', 0 of 'cuda', None of 'cpu'."""
+    """Returns N for 'cuda:N', 0 for 'cuda' and None for 'cpu'."""
     named = re.fullmatch(r"cpu|cuda(?::(\d{1,9}))?", str(device))
     if not named:
         raise InvalidArgument(f"device must be 'cpu', 'cuda' or 'cuda:N', and is {shown(device)}")
@@ -65,7 +65,7 @@ def gpu_number(device: Any) -> int | None:
 
 
 def real(name: str, value: Any, or_none: str = ",") -> float:
-    """A number, which may be infinite, but not NaN."""
+    """Returns `value` as a float, which may be infinite but not NaN."""
     try:
         if isinstance(value, (str, bytes, bytearray)):
             raise TypeError
@@ -80,7 +80,7 @@ def real(name: str, value: Any, or_none: str = ",") -> float:
 
 
 def positive(name: str, value: Any, optional: bool = False) -> float:
-    """0, the extension module's default, for an optional one that is None."""
+    """Returns `value` as a float, or 0, the extension module's default, if it is optional and None."""
     if optional and value is None:
         return 0.0
     or_none = ", or None," if optional else ","
@@ -91,7 +91,7 @@ def positive(name: str, value: Any, optional: bool = False) -> float:
 
 
 def rcond_number(rcond: float | None) -> float:
-    """-1, the extension module's default, for None."""
+    """Returns `rcond` as a float, or -1, the extension module's default, for None."""
     if rcond is None:
         return -1.0
     number = real("rcond", rcond, ", or None,")
@@ -113,7 +113,7 @@ def function(name: str, value: Any, or_none: str = "") -> Any:
 
 
 def path_bytes(name: str, value: Any) -> bytes:
-    """b"", the extension module's default, for None."""
+    """Returns the path as bytes, or b"", the extension module's default, for None."""
     if value is None:
         return b""
     try:
@@ -126,7 +126,7 @@ def path_bytes(name: str, value: Any) -> bytes:
 
 
 def float_type(name: str, dtype: Any) -> np.dtype:
-    """float64 or float32."""
+    """Returns `dtype` as NumPy's float64 or float32."""
     try:
         kind = np.dtype(dtype)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Arrays of any library in, NumPy or GPU arrays for the extension module, the caller's kind of array out."""
+"""Converts any library's arrays for the extension module, to NumPy or GPU arrays, and results to the caller's kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _identity(array: Any) -> Any:
 
 
 def _from_dlpack_of(array: Any) -> Callable[[Any], Any]:
-    """The function that gives NumPy's arrays to the library that `array` comes from."""
+    """Returns the function that converts NumPy's arrays to arrays of the library of `array`."""
     if hasattr(array, "__array_namespace__"):
         return array.__array_namespace__().from_dlpack
     module = sys.modules[type(array).__module__.partition(".")[0]]
@@ -34,7 +34,10 @@ class _NumPy(Arithmetic):
 
 
 class OnHost:
-    """Where a call on arrays in host memory computes, and the way back to the caller's kind of array."""
+    """The place of arrays in host memory, where calls on them compute.
+
+    `give_back` converts results to the caller's kind of array.
+    """
 
     core: Any = _core
     library = _NumPy()
@@ -59,7 +62,7 @@ class OnHost:
 
 
 class BesideGpu(OnHost):
-    """Arrays in host memory, which a GPU computes on: `require` says whether it can."""
+    """The place of arrays in host memory on which a GPU computes. `require` raises if it cannot."""
 
     def __init__(self, device: int, give_back: Callable[[Any], Any] = _identity):
         super().__init__(give_back)
@@ -78,7 +81,10 @@ Place = OnHost | OnGpu
 
 
 def _settled(array: Any) -> Any:
-    """`array`; if it is a tensor of PyTorch that keeps a sign, a conjugate or zero as a bit, a copy with its values in memory."""
+    """Returns `array` with its values in memory.
+
+    A PyTorch tensor that keeps a sign, conjugate or zero as a bit is copied.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(array, torch.Tensor):
         return array
@@ -99,7 +105,10 @@ def _from_dlpack(array: Any) -> np.ndarray:
 
 
 def located(array: Any) -> tuple[Any, Place]:
-    """`array` as a NumPy array, without a copy where it is one or speaks DLPack, or as a GpuArray; and its place."""
+    """Returns `array` as a NumPy array or a GpuArray, and its place.
+
+    NumPy's arrays and arrays that support DLPack are not copied.
+    """
     if isinstance(array, np.ndarray):
         return (array if type(array) is np.ndarray else without_mask(array)), ON_HOST
     if "jax" in sys.modules and isinstance(array, sys.modules["jax"].core.Tracer):
@@ -139,7 +148,7 @@ def located(array: Any) -> tuple[Any, Place]:
 
 
 def without_mask(array: Any) -> Any:
-    """The array; of a masked one its data, if nothing is masked."""
+    """Returns `array`, or the data of a masked array without masked entries."""
     if not isinstance(array, np.ma.MaskedArray):
         return array
     if np.ma.is_masked(array):
@@ -151,14 +160,17 @@ def without_mask(array: Any) -> Any:
 
 
 def split_mask(array: Any) -> tuple[Any, Any]:
-    """A masked array's data and where they are known; any other object as it is, and None."""
+    """Returns the data of a masked array and the mask of its known entries, or None for the mask if all are known.
+
+    Other objects are returned unchanged, with None.
+    """
     if isinstance(array, np.ma.MaskedArray):
         return array.data, ~np.ma.getmaskarray(array) if np.ma.is_masked(array) else None
     return array, None
 
 
 def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
-    """As `located`, for what computes on the host only."""
+    """As `located`, for functions that compute on the host only."""
     array, place = located(array)
     if not isinstance(place, OnHost):
         raise TypeError(f"quoin.{function} computes on the host, and this array lies on {place}")
@@ -166,7 +178,7 @@ def on_host(array: Any, function: str) -> tuple[np.ndarray, OnHost]:
 
 
 def located_for(device: str | None, array: Any, function: str) -> tuple[Any, Place]:
-    """As `located`; with a device the array lies in host memory, and a GPU of that name computes on it."""
+    """As `located`. With a `device` the array must lie in host memory, and the named GPU computes on it."""
     array, place = located(array)
     if device is None:
         return array, place
@@ -185,14 +197,17 @@ def require_one_place(function: str, one: Place, other: Place) -> None:
 
 
 def located_beside(one: Place, array: Any, function: str, dtype: Any) -> tuple[Any, Place]:
-    """`array` in that type, and its place, which must be the one of what is kept there."""
+    """Returns `array` in the type `dtype`, and its place, which must be the place `one`."""
     array, place = located(array)
     require_one_place(function, one, place)
     return to_float(array, function).astype(dtype, copy=False), place
 
 
 def to_float(array: Any, function: str) -> Any:
-    """float32 and float64 as they are, in native byte order; integers and booleans as float64; TypeError otherwise."""
+    """Returns float32 and float64 arrays in native byte order, integers and booleans as float64.
+
+    Raises TypeError for other types.
+    """
     dtype = array.dtype
     if dtype == _FLOAT64 or dtype == _FLOAT32:
         result = array
@@ -211,7 +226,7 @@ def to_float(array: Any, function: str) -> Any:
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """The array, or a copy where elements do not lie at multiples of their size: those have no strides in elements."""
+    """Returns `array`, or a copy if elements do not lie at multiples of their size, as strides must count elements."""
     if any(stride % array.itemsize for stride in array.strides) or not array.flags.aligned:
         return array.copy(order="C")
     return array
@@ -234,7 +249,7 @@ def exactly_2d(array: Any) -> Any:
 
 
 def columns(array: Any) -> Any:
-    """A vector as a matrix of one column."""
+    """Returns `array`, a vector as a matrix of one column."""
     if array.ndim not in (1, 2):
         raise np.linalg.LinAlgError(
             f"{array.ndim}-dimensional array given. Array must be one-dimensional or two-dimensional"
@@ -243,14 +258,20 @@ def columns(array: Any) -> Any:
 
 
 def columns_of_stack(array: Any) -> Any:
-    """A vector as a matrix of one column, as numpy.linalg.solve takes right-hand sides; other arrays are stacks of matrices."""
+    """Returns `array`, a vector as a matrix of one column.
+
+    Other arrays are stacks of matrices, as for numpy.linalg.solve.
+    """
     if array.ndim == 0:
         raise np.linalg.LinAlgError("0-dimensional array given. Array must be at least one-dimensional")
     return array[:, None] if array.ndim == 1 else array
 
 
 def broadcast(array: Any, leading: tuple[int, ...]) -> Any:
-    """A stack of matrices with these leading dimensions, the same memory for those that it lacks."""
+    """Returns a stack of matrices with the dimensions `leading` in front.
+
+    Dimensions that it lacks repeat the same memory.
+    """
     shape = tuple(leading) + array.shape[-2:]
     if array.shape == shape:
         return array
@@ -264,14 +285,14 @@ def broadcast(array: Any, leading: tuple[int, ...]) -> Any:
 
 
 def is_ragged(a: Any) -> bool:
-    """Whether it is a list of matrices that NumPy does not make a stack of: of different shapes, or a GPU's."""
+    """Whether `a` is a list of matrices that NumPy cannot stack: of different shapes, or in a GPU's memory."""
     if not isinstance(a, (list, tuple)) or not a or not all(hasattr(one, "shape") and len(one.shape) == 2 for one in a):
         return False
     return len({tuple(one.shape) for one in a}) > 1 or not isinstance(located(a[0])[1], OnHost)
 
 
 def list_of_matrices(arrays: Any, function: str, vectors: bool = False) -> tuple[list[Any], Place, bool]:
-    """Matrices of floating point in one place, and whether they were vectors."""
+    """Returns the arrays as floating-point matrices, their one place, and whether all were vectors."""
     found = [located(array) for array in arrays]
     place = found[0][1] if found else ON_HOST
     for _, other in found:
@@ -286,5 +307,5 @@ def common_type(matrices: list[Any]) -> np.dtype:
 
 
 def list_operands(matrices: list[Any], place: Place, dtype: np.dtype) -> list[Any]:
-    """As the extension module takes them."""
+    """Returns the matrices, in the type `dtype`, as the extension module takes them."""
     return [place.operand(array.astype(dtype, copy=False)) for array in matrices]

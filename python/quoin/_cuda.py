@@ -1,4 +1,4 @@
-"""Arrays in a GPU's memory: PyTorch's, CuPy's, and JAX's or any other library's that follows the array API standard."""
+"""Arrays in a GPU's memory, from PyTorch, CuPy, JAX or any other library that follows the array API standard."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ import numpy as np
 from . import _core
 
 _LEGACY_STREAM = 1  # the name that DLPack and CUDA give to the default stream
-_NOTHING_TO_WAIT_FOR = -1  # DLPack's: a consumer that works behind the current stream anyway
+_NOTHING_TO_WAIT_FOR = -1  # DLPack's value for a consumer that works after the current stream anyway
 
 
 class Arithmetic:
-    """What the estimator computes with: functions by NumPy's names, and what the libraries do not agree about."""
+    """The functions of an array library.
+
+    `xp` has them under NumPy's names; the methods are for differences of libraries.
+    """
 
     xp: Any
-    drops_rows = True  # what is done with leaves the arrays; not where every shape is compiled for
+    drops_rows = True  # finished rows leave the arrays; not in a library that compiles for every shape
 
     _nothing_to_do = contextlib.nullcontext()
 
     def current(self) -> Any:
-        """The array's device is current, for libraries that do not find it by the array."""
+        """Returns a context that makes the array's device current, for libraries that do not find it from the array."""
         return self._nothing_to_do
 
     def precise(self) -> Any:
-        """On the array's device, products to the precision of their type."""
+        """Returns a context, on the array's device, that gives products the precision of their type."""
         return self._nothing_to_do
 
     def row_max(self, array: Any) -> Any:
@@ -48,7 +51,7 @@ def _name_of_torch(dtype: Any) -> str:
 
 
 class _Torch(Arithmetic):
-    """Its functions find the device by the arrays."""
+    """PyTorch, whose functions find the device from the arrays."""
 
     synchronise = False
 
@@ -58,7 +61,8 @@ class _Torch(Arithmetic):
         self._like: dict[str, Any] = {}
 
     def stream(self) -> int:
-        # as torch.cuda.current_stream(device).cuda_stream, which takes 4 to 7 µs, and by which PyTorch's own generated code asks
+        # the same as torch.cuda.current_stream(device).cuda_stream, which takes 4 to 7 µs;
+        # PyTorch's own generated code calls this, too
         return self._torch._C._cuda_getCurrentRawStream(self._device.index)
 
     def dtype_name(self, array: Any) -> str:
@@ -75,7 +79,7 @@ class _Torch(Arithmetic):
 
     def export(self, array: Any, stream: int) -> Any:
         if stream == _NOTHING_TO_WAIT_FOR and not array.requires_grad and not array.is_sparse:
-            return self._torch.to_dlpack(array)  # 0.3 µs; what __dlpack__ asks of an array before takes 3 to 6
+            return self._torch.to_dlpack(array)  # 0.3 µs; the checks in __dlpack__ take 3 to 6
         with self._torch.cuda.device(array.device):
             return array.__dlpack__(stream=stream)
 
@@ -131,9 +135,10 @@ class _CuPy(Arithmetic):
 
 
 class _ArrayAPI(Arithmetic):
-    """JAX and others whose current stream nobody can ask for: their part is done before a call, and the call's at its end.
+    """JAX and other libraries that do not name their current stream.
 
-    JAX's arrays have no views: Quoin writes to one that `new` has made, and swaps its dimensions afterwards.
+    Their work on the arguments is complete before a call, and the call's work when it returns. JAX's arrays have no
+    views, so Quoin writes to an array that `new` has made, and swaps its dimensions afterwards.
     """
 
     synchronise = True
@@ -153,7 +158,7 @@ class _ArrayAPI(Arithmetic):
         return self.xp.astype(array, getattr(self.xp, dtype))
 
     def strides(self, array: Any) -> None:
-        """Not known: in C order, as JAX's are."""
+        """Returns None, for unknown: arrays are in C order, as JAX's are."""
         return None
 
     def contiguous(self, array: Any) -> Any:
@@ -191,7 +196,10 @@ def _library_of(array: Any) -> Any:
 
 
 class OnGpu:
-    """Where a call on arrays of one GPU computes: behind what the caller's current stream holds, and before what follows."""
+    """The place of arrays of one library in a GPU's memory.
+
+    Calls compute after the work already on the caller's current stream, and before later work there.
+    """
 
     def __init__(self, library: Any, device: int):
         self.device = device
@@ -202,7 +210,7 @@ class OnGpu:
 
     @classmethod
     def of(cls, array: Any, device: int) -> OnGpu:
-        """Where an array lies; the same object for all arrays of PyTorch and of CuPy on a device."""
+        """Returns the place of `array`. PyTorch's arrays on one device have the same place, as have CuPy's."""
         if not hasattr(_core, "cuda"):
             raise TypeError(
                 f"the array lies on GPU {device}, and quoin was built without CUDA; "
@@ -220,7 +228,10 @@ class OnGpu:
         return f"GPU {self.device}"
 
     def where(self, threads: int) -> Any:
-        """The extension module's call: device and stream of this moment. The number of threads is for hosts."""
+        """Returns the extension module's call: the device and its current stream.
+
+        `threads` is not used; it is for hosts.
+        """
         library = self.library
         return _core.cuda.Call(self.device, library.stream(), library.synchronise, self._new)
 
@@ -231,18 +242,21 @@ class OnGpu:
         return GpuArray(array, self)
 
     def bare(self, array: GpuArray) -> Any:
-        """The library's own array."""
+        """Returns the library's own array."""
         return array._array
 
     def operand(self, array: GpuArray) -> Any:
-        """What the extension module takes: the array by DLPack. What its library does not export is its own error."""
+        """Returns the array by DLPack, for the extension module.
+
+        If its library refuses to export it, that library's error is raised.
+        """
         library, theirs = self.library, array._place.library
         stream = _NOTHING_TO_WAIT_FOR if type(theirs) is type(library) else library.stream() or _LEGACY_STREAM
         with theirs.current():
             return theirs.export(array._array, stream)
 
     def mask(self, array: GpuArray) -> Any:
-        """As an operand, 0 where the array is false and otherwise 1; not every library exports booleans."""
+        """Returns an operand, 0 where the array is false and else 1, since not every library exports booleans."""
         return self.operand(array.astype(bool).astype(np.uint8).dense())
 
     def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
@@ -255,12 +269,15 @@ class OnGpu:
 def dtype_named(name: str) -> np.dtype:
     try:
         return np.dtype(name)
-    except TypeError:  # bfloat16 and others that NumPy has not
+    except TypeError:  # bfloat16 and others that NumPy lacks
         return np.dtype(np.void)
 
 
 def gpu_of_torch(array: Any) -> int | None:
-    """The number of the GPU on which it lies, if it is a tensor of PyTorch there; what __dlpack_device__ says takes four times as long."""
+    """Returns the number of the GPU that holds a PyTorch tensor, else None.
+
+    __dlpack_device__ takes four times as long.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(array, torch.Tensor) or not array.is_cuda or torch.version.hip:
         return None
@@ -268,7 +285,7 @@ def gpu_of_torch(array: Any) -> int | None:
 
 
 class GpuArray:
-    """An array in a GPU's memory, with what the package uses of NumPy's interface."""
+    """An array in a GPU's memory, with the part of NumPy's interface that the package uses."""
 
     def __init__(self, array: Any, place: OnGpu):
         self._array = array
@@ -306,7 +323,7 @@ class GpuArray:
             return place.take(place.library.xp.broadcast_to(self._array, shape))
 
     def dense(self) -> GpuArray:
-        """Itself where the rows or the columns of its matrices lie next to each other; otherwise a copy in C order."""
+        """Returns itself if the rows or the columns of its matrices are contiguous, otherwise a copy in C order."""
         library = self._place.library
         strides = library.strides(self._array)
         if self.ndim == 0 or strides is None:

@@ -1,4 +1,4 @@
-"""Products with the Jacobian of a caller's function: his own, by JAX, by PyTorch, or by dual numbers."""
+"""Products with the Jacobian of a caller's function: the caller's own, or by JAX, PyTorch or dual numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._errors import InvalidArgument
 
 
 class Dual:
-    """value + ε·tangent, ε² = 0: a number with its derivatives in p directions.
+    """value + ε·tangent with ε² = 0, a number with its derivatives in p directions.
 
     It has arithmetic, comparisons by value, and NumPy's functions of one number, also as entries of arrays.
     """
@@ -109,7 +109,7 @@ def _compare(name: str) -> Callable[[Dual, Any], Any]:
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Dual, f"__{_name}__", _compare(_name))
 
-# g, g' as functions of x and g(x)
+# name: (g as a function of x, its derivative as a function of x and g(x))
 _FUNCTIONS: dict[str, tuple[Callable[[float], float], Callable[[float, float], float]]] = {
     "sin": (math.sin, lambda x, g: math.cos(x)),
     "cos": (math.cos, lambda x, g: -math.sin(x)),
@@ -187,7 +187,7 @@ def _by_torch(f: Callable[[Any], Any]) -> tuple[Callable, Callable]:
 
 
 def jvp_of(f: Callable[[Any], Any], jvp: Any) -> tuple[Callable[[np.ndarray], Any], Callable[[np.ndarray, np.ndarray], Any]]:
-    """f and the product with its Jacobian, as functions of NumPy's arrays."""
+    """Returns f and the product with its Jacobian, as functions of NumPy's arrays."""
     if jvp is None:
         return f, _by_duals(f)
     if isinstance(jvp, str):

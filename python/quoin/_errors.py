@@ -1,4 +1,4 @@
-"""Exceptions: every failure is an Error, and also the exception that Python and NumPy users expect."""
+"""Exceptions. Every failure is an Error, and also the exception that Python and NumPy users expect."""
 
 import traceback
 
@@ -14,7 +14,7 @@ class InvalidArgument(Error, ValueError):
 
 
 class NonFiniteEntry(Error, LinAlgError):
-    """The input, which the text calls `matrix`, holds NaN or Inf; the first such entry, in column-major order, is (row, col)."""
+    """The input holds NaN or Inf: the first in column-major order at (row, col). `matrix` is its name in the text."""
 
     row: int
     col: int
@@ -22,7 +22,7 @@ class NonFiniteEntry(Error, LinAlgError):
 
 
 class NumericalBreakdown(Error, LinAlgError, ArithmeticError):
-    """A conditional method that was asked for by name cannot go on at `column`."""
+    """A conditional method that the caller has named cannot go on at `column`."""
 
     column: int
 
@@ -50,6 +50,6 @@ class NotFitted(Error, ValueError, AttributeError):
 
 
 def in_a_line(error: BaseException) -> str:
-    """What `error` is and says, and the line that raised it."""
+    """Returns the type and the text of `error` and the line that raised it, in one line."""
     *_, where = traceback.extract_tb(error.__traceback__)
     return f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})"

@@ -24,7 +24,7 @@ from ._results import LstsqResult, Plan, RawQRResult, Report, solution, solution
 
 
 class _Q:
-    """Q of a factorization: `q()` is the thin Q, `q[rows, cols]` a block of the M×M Q, which is never formed."""
+    """Q of a factorization. `q()` is the thin Q, `q[rows, cols]` a block of the M×M Q, which is never formed."""
 
     def __init__(self, owner: Factorization):
         self._owner = owner
@@ -75,7 +75,7 @@ class Factorization:
         return self._place.where(self._threads)
 
     def _operand(self, array: Any, function: str) -> tuple[Any, Place]:
-        """`array` in the type of the factorization, and its place, which must be the factorization's."""
+        """Returns `array` in the type of the factorization, and its place, which must be the factorization's place."""
         return located_beside(self._place, array, f"Factorization.{function}", self.plan.dtype)
 
     def __repr__(self) -> str:
@@ -102,10 +102,10 @@ class Factorization:
 
     @property
     def V(self) -> Any:
-        """V of Q = I − V T Vᵀ, shape (M, K), K = min(M, N): unit lower trapezoidal, its ones and zeros stored.
+        """V of Q = I − V T Vᵀ, shape (M, K), K = min(M, N).
 
-        V, T and tau are new arrays at each call, and InvalidArgument for a factorization that does not keep LAPACK's
-        reflectors: ask for `factor(a, q="reflectors")`.
+        V is unit lower trapezoidal, with its ones and zeros stored. V, T and tau are new arrays at each call. They
+        raise InvalidArgument unless the factorization keeps LAPACK's reflectors, as `factor(a, q="reflectors")` does.
 
         Examples
         --------
@@ -118,7 +118,7 @@ class Factorization:
 
     @property
     def T(self) -> Any:
-        """T of Q = I − V T Vᵀ, shape (K, K), upper triangular; M·K² flops. Not a transpose."""
+        """T of Q = I − V T Vᵀ, shape (K, K), upper triangular, in M·K² flops. It is not a transpose."""
         return self._place.give_back(self._f.t(self._where()))
 
     @property
@@ -128,16 +128,16 @@ class Factorization:
 
     @property
     def report(self) -> Report:
-        """What was done."""
+        """The report of the factorization."""
         return Report(**self._f.report)
 
     @property
     def plan(self) -> Plan:
-        """What was planned."""
+        """The plan of the factorization."""
         return Plan(**self._f.plan)
 
     def apply(self, C: Any, trans: bool = False, side: Literal["left", "right"] = "left") -> Any:
-        """op(Q) C or C op(Q), Q the M×M factor, which is never formed; op(Q) = Qᵀ with `trans`.
+        """op(Q) C, or C op(Q) for `side` 'right'. op(Q) is the M×M Q, which is never formed, or Qᵀ with `trans`.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Factorization:
         return place.give_back(result.reshape(-1) if vector else result)
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with this factorization (M >= N). b, rcond and the result are those of `quoin.lstsq`."""
+        """Minimise ‖A x − b‖₂ with this factorization (M >= N). b, rcond and the result are as for `quoin.lstsq`."""
         b, place = self._operand(b, "lstsq")
         B = place.operand(columns(b))
         result = self._f.lstsq(B, rcond_number(rcond), place.where(self._threads))
@@ -172,8 +172,8 @@ class Factorization:
 class BatchedFactorization:
     """The factorizations of a stack (..., M, N), or of a list of matrices; made by `factor`.
 
-    What has a matrix for each is an array with the same leading dimensions for a stack, and a list for a list. Calls from
-    several threads at once are safe.
+    Results with one matrix for each of A are an array with the same leading dimensions for a stack, and a list for a
+    list. Calls from several threads at once are safe.
     """
 
     def __init__(self, core: Any, place: Place, threads: int, dtype: np.dtype, stacked: bool):
@@ -187,11 +187,11 @@ class BatchedFactorization:
         return self._place.where(self._threads)
 
     def _list(self, arrays: Any) -> Any:
-        """The caller's kind of array, or the list of them."""
+        """Returns the caller's kind of array for a stack, or a list of them."""
         return self._place.give_back(arrays) if self._stacked else [self._place.give_back(array) for array in arrays]
 
     def _operands(self, C: Any, function: str) -> tuple[Any, bool]:
-        """C for every matrix, and whether each is a vector."""
+        """Returns C for every matrix, and whether each is a vector."""
         if not self._stacked:
             if not isinstance(C, (list, tuple)) or len(C) != len(self):
                 raise InvalidArgument(
@@ -234,16 +234,16 @@ class BatchedFactorization:
         return RawQRResult(*map(self._list, self._f.raw(self._where())))
 
     def report(self, index: int) -> Report:
-        """What was done for matrix `index`, counted through the leading dimensions in C order."""
+        """The report of matrix `index`, counted through the leading dimensions in C order."""
         return Report(**self._f.report(integer("index", index, 0, len(self) - 1)))
 
     def apply(self, C: Any, trans: bool = False) -> Any:
-        """Q C for every square Q, which is never formed, or Qᵀ C with `trans`.
+        """Q C, or Qᵀ C with `trans`, for every matrix; the M×M Q are never formed.
 
         Parameters
         ----------
         C : array_like, shape (M,), (M, P) or (..., M, P), or a list of such
-            Leading dimensions are broadcast to those of the stack: one C may serve all.
+            Its leading dimensions are broadcast to the leading dimensions of the stack, so that one C may serve all.
 
         Examples
         --------
@@ -260,7 +260,7 @@ class BatchedFactorization:
         return without_columns(result) if vector else result
 
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with these factorizations (M >= N). b, rcond and the result are those of `quoin.lstsq`."""
+        """Minimise ‖A x − b‖₂ with these factorizations (M >= N). b, rcond and the result are as for `quoin.lstsq`."""
         B, vector = self._operands(b, "lstsq")
         call = self._f.lstsq if self._stacked else self._f.lstsq_list
         return solutions(call(B, rcond_number(rcond), self._where()), self.shape, vector, self._place)

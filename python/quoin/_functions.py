@@ -1,4 +1,4 @@
-"""The functions of the package: NumPy's conventions over the extension module."""
+"""The functions of the package, in NumPy's conventions."""
 
 from __future__ import annotations
 
@@ -78,22 +78,22 @@ def qr(
     Parameters
     ----------
     a : array_like, shape (..., M, N), or a list of arrays
-        float32 or float64, in any layout; integers and booleans are computed in float64. Read only. A list of matrices of
-        different shapes, or of a GPU's, is a batch too: then Q and R are lists.
+        float32 or float64, in any layout; integers and booleans are computed in float64. It is only read. A list of
+        matrices of different shapes, or in a GPU's memory, is a batch too; Q and R are then lists.
     mode : {'reduced', 'complete', 'r', 'raw'}
-        With K = min(M, N), as in `numpy.linalg.qr`: Q (..., M, K) and R (..., K, N); Q (..., M, M) and
-        R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K).
+        As in `numpy.linalg.qr`, in this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M)
+        and R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K).
     method : str
         'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2', 'randomized-cholesky-qr', or modified or classical
         Gram-Schmidt, 'mgs' and 'cgs', which lose orthogonality in proportion to the condition number and its square
         (`GramSchmidt` reorthogonalises).
     threads : int, optional
-        Cores to use; by default one for small matrices, and otherwise what OpenMP would (OMP_NUM_THREADS, or all).
+        Cores to use; by default one for small matrices, and otherwise OpenMP's default (OMP_NUM_THREADS, or all).
         The bits of the result do not depend on it.
     check_finite : bool
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
     pivoting : False
-        There is no column pivoting: `scipy.linalg.qr` has it.
+        There is no column pivoting; `scipy.linalg.qr` has it.
 
     Returns
     -------
@@ -105,8 +105,8 @@ def qr(
     TypeError
         For dtypes that are not supported.
     numpy.linalg.LinAlgError
-        For arrays of fewer than two dimensions; NonFiniteEntry for NaN or Inf; NumericalBreakdown where a conditional
-        method was asked for by name and cannot certify its answer.
+        For arrays of fewer than two dimensions; NonFiniteEntry for NaN or Inf; NumericalBreakdown if `method` names a
+        conditional method that cannot certify its answer.
 
     Notes
     -----
@@ -175,7 +175,7 @@ def factor(
     verify: bool = False,
     q: str = "any",
 ) -> Any:
-    """Factor A = QR and keep Q as it was found: as reflectors, a tree of them, or explicitly.
+    """Factor A = QR and keep Q as the method finds it: as reflectors, a tree of reflectors, or a matrix.
 
     Parameters
     ----------
@@ -185,7 +185,8 @@ def factor(
     verify : bool
         Measure ‖I − QᵀQ‖ and ‖A − QR‖ / ‖A‖ for `report`.
     q : {'any', 'explicit', 'reflectors', 'none'}
-        How to keep Q: as it was found, the thin Q as a matrix, LAPACK's reflectors (for `V`, `T` and `tau`), or not.
+        How to keep Q: as the method finds it, the thin Q as a matrix, LAPACK's reflectors (for `V`, `T` and `tau`), or
+        not at all.
 
     Returns
     -------
@@ -215,7 +216,7 @@ def factor(
 
 
 def from_raw(h: Any, tau: Any, threads: int | None = None) -> Factorization:
-    """The factorization that `qr(a, mode="raw")`, NumPy's or SciPy's gave as LAPACK's reflectors.
+    """The factorization whose reflectors `qr(a, mode="raw")` of Quoin, NumPy or SciPy has returned.
 
     Parameters
     ----------
@@ -251,15 +252,16 @@ def lstsq(
     threads: int | None = None,
     check_finite: bool = True,
 ) -> LstsqResult:
-    """Full-rank least squares: the minimiser of ‖A x − b‖₂, or for M < N the solution with the least norm.
+    """Full-rank least squares: the minimiser of ‖A x − b‖₂, or for M < N the solution of least norm.
 
     Parameters
     ----------
     a : array_like, shape (..., M, N), or a list of matrices
     b : array_like, shape (M,), (M, P) or (..., M, P), or a list of vectors or matrices
-        Its leading dimensions are broadcast to those of `a`: one b may serve all.
+        Its leading dimensions are broadcast to the leading dimensions of `a`, so that one b may serve all.
     rcond : float, optional
-        From 0 to 1. A matrix whose estimated reciprocal condition is at or below it is an error; by default 10 units roundoff.
+        From 0 to 1; by default 10 units roundoff. A matrix whose estimated reciprocal condition is at most `rcond` is
+        an error.
     method, threads, check_finite
         As for `qr`.
 
@@ -267,15 +269,17 @@ def lstsq(
     -------
     LstsqResult
         It unpacks to the four values of `numpy.linalg.lstsq`: x, the squared norms of the residuals, the rank and the
-        singular values of `a`. The singular values are computed when they are looked at; `.x` alone does not compute them.
+        singular values of `a`. The singular values are computed at the first access; `.x` alone does not compute them.
         Further attributes are the norms of the residuals, an estimate of the condition number and the report of the
-        factorization. For a stack they are arrays with its leading dimensions, for a list lists, without a report.
+        factorization. For a stack they are arrays with its leading dimensions, and for a list they are lists. A batch
+        has no report.
 
     Raises
     ------
     RankDeficient
-        Where NumPy would return the solution of least norm of a numerically rank-deficient problem. In a batch the message
-        names the matrix; with check_finite=False its x is NaN instead, and the others are as they would be alone.
+        If the problem is numerically rank-deficient; NumPy would return the solution of least norm. In a batch the
+        message names the matrix. With check_finite=False the x of such a matrix of a batch is NaN instead, and the
+        other solutions are not affected.
 
     Examples
     --------
@@ -322,7 +326,7 @@ def svd(
     check_finite: bool = True,
     full_matrices: bool = False,
 ) -> Any:
-    """The thin singular value decomposition by way of QR.
+    """The thin singular value decomposition, computed from QR.
 
     Parameters
     ----------
@@ -333,12 +337,12 @@ def svd(
     method, threads, check_finite
         As for `qr`.
     full_matrices : False
-        U and Vh are always the thin ones: numpy.linalg.svd has square ones too.
+        U and Vh are always thin; numpy.linalg.svd can return square ones.
 
     Returns
     -------
     SVDResult or array
-        U (M, K), S (K,) descending, Vh (K, N), K = min(M, N): numpy.linalg.svd with full_matrices=False.
+        U (M, K), S (K,) descending and Vh (K, N), K = min(M, N), as numpy.linalg.svd with full_matrices=False.
 
     Examples
     --------
@@ -366,7 +370,7 @@ def plan(
     threads: int | None = None,
     device: Any = "cpu",
 ) -> Plan:
-    """What would be done with an m×n matrix, without doing it.
+    """The plan for an m×n matrix; nothing is computed.
 
     Parameters
     ----------
@@ -376,7 +380,7 @@ def plan(
     method, threads
         As for `qr`.
     q : {'any', 'none', 'explicit', 'reflectors'}
-        What the factorization is for: anything, R alone, the thin Q, or LAPACK's format.
+        The purpose of the factorization: anything, R alone, the thin Q, or LAPACK's format.
     device : str
         Where the matrix lies: 'cpu', 'cuda' or 'cuda:1', as PyTorch names devices.
 
@@ -398,10 +402,10 @@ def plan(
 
 
 def info() -> dict[str, Any]:
-    """Version, kernels, BLAS, number of threads and what there is of CUDA, for bug reports.
+    """Version, kernels, BLAS, number of threads, CUDA and GPUs, for bug reports.
 
-    'cuda' is the version of the driver, or says why no GPU is used; 'gpus' names the GPUs. The call takes a moment, and
-    some memory on each GPU.
+    'cuda' is the version of the driver, or the reason why no GPU is used; 'gpus' are the names of the GPUs. The call
+    takes a moment, and some memory on each GPU.
 
     Examples
     --------

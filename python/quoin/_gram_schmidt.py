@@ -1,4 +1,4 @@
-"""Q and R of columns that come one after the other."""
+"""QR of a matrix whose columns are appended one after the other."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from ._pickles import Pickled
 
 
 class GramSchmidt(Pickled):
-    """A = QR whose columns are appended; existing Q and R do not change, as Arnoldi's and other Krylov methods need.
+    """A = QR whose columns are appended. Existing Q and R do not change, as Arnoldi's and other Krylov methods need.
 
     Parameters
     ----------
     m : int
-        Rows.
+        Number of rows.
     capacity : int
-        Columns to allocate memory for; more is allocated when needed.
+        Number of columns to allocate memory for at first; more is allocated when needed.
     method : {'auto', 'mgs', 'cgs'}
-        'auto' is classical Gram-Schmidt reorthogonalised always.
+        'auto' is classical Gram-Schmidt that always reorthogonalises.
     reorthogonalize : {'off', 'selective', 'always'}
-        With 'off', a column that depends on earlier ones is a NumericalBreakdown; otherwise its R[j, j] is exactly 0 and Q
-        stays orthonormal.
+        With 'off', a column that depends on earlier ones raises NumericalBreakdown. Otherwise its R[j, j] is exactly 0,
+        and Q stays orthonormal.
     panel_width : int
-        Columns that are factored together; 0: Quoin chooses.
+        Number of columns that are factored together; 0: Quoin chooses.
     dtype : float64 or float32
     threads : int, optional
         As for `qr`.
 
     Notes
     -----
-    Objects can be copied and pickled, MK + K² numbers; a copy is independent and continues with the same bits.
+    Objects can be copied and pickled, in MK + K² numbers. A copy is independent and continues with the same bits.
 
     Examples
     --------
@@ -106,13 +106,16 @@ class GramSchmidt(Pickled):
             return self._basis.r()
 
     def append(self, columns: Any) -> None:
-        """Append columns (M, P), or one, (M,). After an exception the state is unchanged."""
+        """Append `columns` (M, P), or one column (M,). After an exception the state is unchanged."""
         A, _ = self._columns(columns, "append")
         with self._lock:
             self._basis.append(A, self._threads)
 
     def orthogonalize(self, vectors: Any) -> tuple[Any, Any]:
-        """(I − QQᵀ)V and its coefficients H, V = QH + result, for vectors (M, P) or (M,) that are not appended."""
+        """(I − QQᵀ)V and the coefficients H, with V = QH + (I − QQᵀ)V.
+
+        `vectors` V are (M, P) or (M,), and are not appended.
+        """
         V, place = self._columns(vectors, "orthogonalize")
         with self._lock:
             left, H = self._basis.orthogonalize(V, self._threads)

@@ -1,6 +1,6 @@
-"""Loads cuBLAS and cuSOLVER for an extension module that is not linked with them, as a wheel's is not.
+"""Loads cuBLAS and cuSOLVER for an extension module that is not linked with them, such as a wheel's.
 
-Where one is missing the package works on the host; `_core` names it when a GPU is to be used.
+If one is missing, the package works on the host, and `_core` names the missing one when a GPU is to be used.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ except ImportError:
 
 
 def _candidates(soname: str) -> Iterator[str]:
-    """Of PyPI's packages nvidia-*, which PyTorch and JAX use too; of the system; of the toolkit."""
+    """Yields paths to try: in PyPI's packages nvidia-*, which PyTorch and JAX use too, the system and the toolkit."""
     for folder in dict.fromkeys([*sys.path, sysconfig.get_path("purelib")]):
         yield from map(str, pathlib.Path(folder).glob(f"nvidia/*/lib/{soname}"))
     yield soname
@@ -27,7 +27,7 @@ def _candidates(soname: str) -> Iterator[str]:
 
 
 def _load(soname: str, mode: int) -> str:
-    """The name that was loaded: as the process has it, or one of the candidates; empty where there is none."""
+    """Loads a library and returns its name: the one loaded in the process, else a candidate; empty if there is none."""
     try:
         ctypes.CDLL(soname, mode | os.RTLD_NOLOAD)  # PyTorch's, JAX's or CuPy's
         return soname
@@ -43,9 +43,9 @@ def _load(soname: str, mode: int) -> str:
 
 
 def nccl() -> str:
-    """The name by which NCCL can be loaded; empty where there is none."""
+    """Returns the name under which NCCL can be loaded, or an empty string if there is none."""
     return _load("libnccl.so.2", ctypes.RTLD_LOCAL)
 
 
 for _soname in SONAMES:
-    _load(_soname, ctypes.RTLD_GLOBAL)  # global symbols, among which the dynamic loader finds those of `_core`
+    _load(_soname, ctypes.RTLD_GLOBAL)  # global, so that the dynamic loader finds the symbols that `_core` needs

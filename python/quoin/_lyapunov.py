@@ -1,4 +1,4 @@
-"""Lyapunov spectra of systems that the caller writes down."""
+"""Lyapunov spectra of systems that the caller defines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._errors import InvalidArgument
 
 
 class Estimate(NamedTuple):
-    """A number, its standard error and half the width of its 95% interval; nan if they are not known."""
+    """A number, its standard error and half the width of its 95% interval; nan where unknown."""
 
     value: float
     error: float
@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
 
 class LyapunovResult(NamedTuple):
-    """The first p exponents, descending, with what follows from them and how they converged."""
+    """The first p exponents, descending, with quantities derived from them and their convergence."""
 
     exponents: np.ndarray
     errors: np.ndarray
@@ -51,7 +51,7 @@ class LyapunovResult(NamedTuple):
 
 
 class CovariantResult(NamedTuple):
-    """Covariant vectors' exponents, local and over the run, and their angles in radians."""
+    """The exponents of covariant vectors, local and over the run, and the angles between the vectors in radians."""
 
     exponents: np.ndarray
     segment: float
@@ -65,7 +65,7 @@ class CovariantResult(NamedTuple):
 
 
 class SeriesResult(NamedTuple):
-    """Exponents of a measured series: all by Jacobians, the largest by nearest neighbours, and their divergence."""
+    """Exponents of a measured series: all by Jacobians, the largest by the divergence of nearest neighbours."""
 
     exponents: np.ndarray
     errors: np.ndarray
@@ -80,9 +80,10 @@ class SeriesResult(NamedTuple):
 
 
 def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str, delay: float | None) -> tuple[list[float], Callable, Callable]:
-    """x0, and f and the product with its Jacobian as functions of arrays that return arrays of the right shape.
+    """Returns x0, f, and the product with f's Jacobian.
 
-    With a delay, they are functions of z = [x(t), x(t - delay)].
+    The two functions take arrays and return arrays of the right shape. With a delay, they are functions of
+    z = [x(t), x(t - delay)].
     """
     start = to_float(on_host(x0, name)[0], name).astype(np.float64)
     if start.ndim != 1:
@@ -143,67 +144,68 @@ def lyapunov(
     Parameters
     ----------
     f : callable
-        f(x) of shape (n,): the vector field, or the next state of a map.
+        f(x) of shape (n,) is the vector field of a flow, or the next state of a map.
     jvp : callable, None, 'jax' or 'torch'
-        jvp(x, V) of shape (n, p), the Jacobian of f at x times the matrix V, all vectors at once: ``J(x) @ V``. None: f is
-        differentiated by dual numbers; it may use arithmetic, powers and NumPy's functions of one number. 'jax' or 'torch': by
-        that library, whose float64 arrays f is then given.
+        jvp(x, V) of shape (n, p) is the Jacobian of f at x times the matrix V of all vectors, ``J(x) @ V``. With None,
+        f is differentiated by dual numbers; it may use arithmetic, powers and NumPy's functions of one number. With
+        'jax' or 'torch', that library differentiates f, and f gets its float64 arrays.
     x0 : array_like, shape (n,)
     kind : {'flow', 'map'}
-        Flows are integrated by Dormand and Prince's method of order 5, the vectors by its derivative.
+        Flows are integrated by Dormand and Prince's method of order 5, and the vectors by its derivative.
     step : float
-        Of a flow without a delay.
+        The time step of a flow without a delay.
     delay : float, optional
-        dx/dt = f(x(t), x(t - delay)). f is called as ``f(x, y)``, and jvp as ``jvp(x, y, V, W)``, the derivative along V of x and
-        W of y. x(t) = x0 for t <= 0. The state is x at ``intervals + 1`` points of the last delay, the oldest first, and a step,
-        of the Runge-Kutta method of order 4, is ``delay / intervals``.
+        The delay of dx/dt = f(x(t), x(t - delay)). f is called as ``f(x, y)``, and jvp as ``jvp(x, y, V, W)``, the
+        derivative for directions V of x and W of y. x(t) = x0 for t <= 0. The state is x at ``intervals + 1`` points of
+        the last delay, the oldest first. The Runge-Kutta method of order 4 takes steps of ``delay / intervals``.
     intervals : int
-        With a delay, at least 3. There are ``(intervals + 1) * len(x0)`` exponents, the last of which are the grid's: ask for
-        the first few.
+        Number of steps in a delay, at least 3. There are ``(intervals + 1) * len(x0)`` exponents. The last ones belong
+        to the grid and not to the system, so ask for the first few only.
     divergence : float, optional
-        The mean of div f of a flow, of log|det J| of a map, if it is known. The sum of all exponents is then checked.
+        The mean of div f of a flow, or of log|det J| of a map, if it is known. The sum of all exponents is then
+        checked.
     exponents : int, optional
         The first p; by default all n.
     time, transient, alignment : float
-        Time to average over; before it that of the state alone; between them that of the vectors, not averaged. Of a map,
-        iterations.
+        Durations, or numbers of iterations of a map. First the state alone runs for `transient`, then the vectors run
+        with it for `alignment` without being averaged, and then they are averaged over `time`.
     until : float, optional
-        The run ends as soon as the 95% interval of every exponent is at most ± `until`; after `time` at the latest.
+        The run ends as soon as the 95% interval of every exponent is at most ± `until`, and after `time` at the latest.
     every : int
-        Steps between two factorizations, at most. If the vectors grow too far apart in them, there are more
+        Largest number of steps between two factorizations. If the vectors grow too far apart in them, there are more
         factorizations, and a warning.
     seed : int
-        Of the random vectors that the run begins with.
+        Seed of the random vectors at the start of the run.
     method : str
-        Of `quoin.qr`.
+        As for `quoin.qr`.
     checkpoint : path, optional
-        A file. If it exists, the run continues from it with the same bits. The run is saved to it every
-        `checkpoint_seconds`, at the end, and when an exception or Ctrl-C ends the run. f, jvp and x0 must be those of
-        the run that wrote it.
+        A file. If it exists, the run continues from it with the same bits; f, jvp and x0 must be the same as in the run
+        that wrote it. The run is saved to it every `checkpoint_seconds`, at the end, and when an exception or Ctrl-C
+        ends the run.
     callback : callable, optional
-        callback(time, fraction) after each factorization. The run stops if it returns a value that is false and not
-        None.
+        Called as callback(time, fraction) after each factorization. The run stops if it returns a value that is false
+        and not None.
     dtype : numpy dtype
-        float64 or float32, of the tangent vectors between factorizations and of these, which are faster in float32;
-        f and jvp compute in float64.
+        Type of the tangent vectors between factorizations and of the factorizations: float64, or float32, which is
+        faster. f and jvp compute in float64.
     threads : int, optional
         As for `quoin.qr`.
 
     Returns
     -------
     LyapunovResult
-        `exponents` with standard `errors` and `half_widths` of their 95% intervals, which include the error of a flow's step (by
-        a comparison with half the step after the run, about 5% more calls of f) and of rounding, and `Estimate`s of their `sum`, the
-        Kolmogorov-Sinai entropy (sum of the positive ones) and the Kaplan-Yorke dimension. `discarded` is the part of `time`
-        at its start that was found to be a transient and is left out. `resolved` is false if correlations last longer than
-        1/16 of the time, so that errors may be too small; `reached` if `until` was not; `every` is the steps between
-        factorizations in use.
-        `averages[:, b]` are the exponents over the first `times[b]` after what was discarded.
+        `exponents` have standard `errors` and `half_widths` of their 95% intervals. Both include rounding and the error
+        of a flow's step, which a comparison with half the step after the run finds, with about 5% more calls of f.
+        `sum`, `kolmogorov_sinai` (the entropy, the sum of the positive exponents) and `kaplan_yorke` (the dimension)
+        are `Estimate`s. `discarded` is the part of `time` at its start that was found to be a transient and is left
+        out. `resolved` is false if correlations last longer than 1/16 of the time, so that errors may be too small.
+        `reached` is false if `until` was not reached. `every` is the number of steps between factorizations in use.
+        `averages[:, b]` are the exponents over the first `times[b]` after the discarded part.
 
     Raises
     ------
     NonFiniteEntry
-        If the orbit or a vector becomes NaN or Inf; the message has the time.
+        If the orbit or a vector becomes NaN or Inf; the message gives the time.
     NumericalBreakdown
         If the vectors become parallel in a single step, or the sum of all exponents is not `divergence`.
 
@@ -283,19 +285,20 @@ def covariant_lyapunov(
 ) -> CovariantResult:
     """Covariant Lyapunov vectors of dx/dt = f(x), or of the map x := f(x) (Ginelli et al. 2007).
 
-    Each vector is mapped to the one at the next time and grows at its own exponent. Memory is bounded: the forward run keeps a
-    checkpoint every √K of its K segments.
+    The flow or map takes each vector to the vector at the next time, and it grows at its own exponent. Memory is
+    bounded, since the forward run keeps only a checkpoint every √K of its K segments.
 
     Parameters
     ----------
     f, jvp, x0, kind, step, delay, intervals, exponents, transient, every, seed
         As in `lyapunov`.
     time : float
-        Over which there are vectors.
+        Time over which vectors are computed.
     alignment : float
-        Time before that for the vectors of the forward run, and after it for those of the backward run, to align.
+        Time before `time` for the forward run's vectors to align, and after it for the backward run's vectors to align.
     split : int, optional
-        `angles` are those between the first `split` vectors and the others; by default as many as grow.
+        `angles` are measured between the first `split` vectors and the rest; by default, `split` is the number of
+        vectors that grow.
     vectors : bool
         Whether to return all vectors.
     threads : int, optional
@@ -304,9 +307,10 @@ def covariant_lyapunov(
     Returns
     -------
     CovariantResult
-        `local[i, k]` is the growth rate of vector i in segment k, of time `segment`; `exponents` are their means. `angles[k]` is
-        the least angle between the spans of the first `split` vectors and of the others, `least_angles[i, j]` the least that
-        two vectors had. With `vectors`, `vectors[k]` (n, p) are the vectors at `times[k]`, where the state is `states[k]`.
+        `local[i, k]` is the growth rate of vector i in segment k, of duration `segment`; `exponents` are the means over
+        k. `angles[k]` is the least angle between the spans of the first `split` vectors and of the rest.
+        `least_angles[i, j]` is the least angle that vectors i and j had. With `vectors`, `vectors[k]` (n, p) are the
+        vectors, and `states[k]` the state, at `times[k]`.
 
     Raises
     ------
@@ -370,40 +374,41 @@ def lyapunov_series(
     Parameters
     ----------
     series : array_like, shape (N,) or (N, c)
-        Samples at equal times; c components.
+        Samples at equal intervals, with c components each.
     delays, lag : int
-        Of a state, of c·delays variables.
+        A state has `delays` samples, `lag` apart, and thus c·delays variables.
     interval : float
         Time between two samples.
     theiler : int, optional
-        Samples nearer in time are no neighbours; by default ``2 * delays * lag``.
+        Samples nearer in time than this are no neighbours; by default ``2 * delays * lag``.
     neighbours : int, optional
-        Of each least-squares problem for a Jacobian; by default four for each variable and 1. More where there is noise.
+        Number of neighbours in each least-squares problem for a Jacobian; by default four for each variable and 1. Take
+        more if there is noise.
     evolve : int, optional
-        Samples that a Jacobian spans; by default `lag`.
+        Number of samples that a Jacobian spans; by default `lag`.
     exponents : int, optional
         The first p; by default all.
     horizon : int, optional
-        Samples that nearest neighbours are followed for; by default a tenth of the series.
+        Number of samples over which nearest neighbours are followed; by default a tenth of the series.
     threads : int, optional
         As for `quoin.qr`.
 
     Returns
     -------
     SeriesResult
-        `exponents` of the product of the Jacobians (Sano and Sawada 1985; Eckmann et al. 1986), and `largest`, the slope of the
-        mean log-distance of nearest neighbours, `logarithms` at `times`, in ``[first:last]`` (Rosenstein et al. 1993). Errors do
-        not have the bias of noise, of neighbourhoods that are not small, or of too few delays. Directions that contract faster
-        than the noise allows, and those that a reconstruction adds, have exponents without a meaning. States that are the
-        same to 1e-10 of the range are no neighbours. `skipped` Jacobians, which their neighbours did not determine, are left
-        out; `exponents` are nan if all are.
+        `exponents` belong to the product of the Jacobians (Sano and Sawada 1985; Eckmann et al. 1986). `largest` is the
+        slope of `logarithms`, the mean log-distance of nearest neighbours at `times`, in ``[first:last]`` (Rosenstein
+        et al. 1993). Errors do not include the bias from noise, from neighbourhoods that are not small, or from too few
+        delays. Exponents of directions that contract faster than the noise allows, or that the reconstruction adds,
+        have no meaning. States that agree to 1e-10 of the range are no neighbours. `skipped` Jacobians are left out,
+        because their neighbours do not determine them; `exponents` are nan if all are left out.
 
     Raises
     ------
     InvalidArgument
         If the series is too short, is constant or repeats itself.
     NonFiniteEntry
-        If the series holds NaN or Inf; the message has the sample (row) and the component (column).
+        If the series holds NaN or Inf; the message gives the sample (row) and the component (column).
 
     Examples
     --------

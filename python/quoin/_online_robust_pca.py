@@ -1,4 +1,4 @@
-"""Robust PCA of rows that come one after the other, without end."""
+"""Robust PCA of an endless sequence of rows."""
 
 from __future__ import annotations
 
@@ -14,40 +14,43 @@ from ._pickles import Pickled
 from ._robust_pca import require_finite
 
 
-_STEPS = 4  # of the estimate of what is masked
+_STEPS = 4  # iterations that estimate the masked entries of a row
 
 
 class OnlineRobustPCA(Pickled):
     """Robust PCA of samples that come one after the other, such as a camera's frames, in bounded memory.
 
-    Each row is split x = l + s + z: l in a subspace that follows the samples, s sparse, z noise. The subspace is updated by
-    QR with each row, in which s is imputed from l (Feng, Xu and Yan 2013; Rodríguez and Wohlberg 2016). It computes where the first
-    samples lie: on the CPU, or on the GPU that has them in its memory (PyTorch, CuPy, JAX); results lie there too.
+    Each row is split as x = l + s + z. l lies in a subspace that follows the samples, s is sparse, and z is noise. QR
+    updates the subspace with each row, whose entries with s != 0 are first replaced by l (Feng, Xu and Yan 2013;
+    Rodríguez and Wohlberg 2016). Work is done where the first samples lie, on the CPU or on the GPU that has them in
+    its memory (PyTorch, CuPy, JAX). Results lie there, too.
 
-    Entries that are masked in a `numpy.ma.MaskedArray` are not known: l is an estimate there, from the other entries of the
-    sample, and s is 0. Objects can be copied and pickled; a copy is independent and continues with the same bits.
+    Masked entries of a `numpy.ma.MaskedArray` are unknown. There l is an estimate from the other entries of the sample,
+    and s is 0. Objects can be copied and pickled. A copy is independent and continues with the same bits.
 
     Parameters
     ----------
     n_components : int
         The largest rank of the subspace.
     forget : float
-        Share of its weight that a sample loses with each later one; 0: none is forgotten. An entry that keeps its difference
-        from l for 1/forget samples becomes part of l.
+        Share of its weight that a sample loses with each later sample; with 0 nothing is forgotten. An entry that keeps
+        its difference from l for 1/forget samples becomes part of l.
     threshold : float
-        Least \\|x − l\\| of an entry of s, for data in [0, 1]; three times the entry's own noise where that is more. What recurs,
-        as the leaves of a tree, is noise.
+        Least \\|x − l\\| of an entry of s, for data in [0, 1], or three times the entry's own noise if that is larger.
+        Motion that recurs, such as leaves in the wind, counts as noise.
     start : int
-        Samples after which the last of the batch pursuits takes place that the subspace starts with.
+        Number of first samples that are kept. The subspace starts with batch fits of them, the last after `start`
+        samples.
     threads : int, optional
         As for `qr`.
     device : str, optional
-        'cuda' (or 'cuda:1'): samples lie in host memory, and so do results; the GPU computes. Each row goes to it once.
+        With 'cuda' (or 'cuda:1') the GPU computes, and samples and results lie in host memory. Each row is copied to
+        the GPU once.
 
     Attributes
     ----------
     low_rank_, sparse_ : array, shape (n_samples, n_features)
-        l and s of the samples of the last `partial_fit`, each as it was split when it came.
+        l and s of the samples of the last `partial_fit`, each as it was split when it arrived.
     components_ : array, shape (n_components_, n_features)
         Orthonormal rows.
     singular_values_ : ndarray, shape (n_components_,)
@@ -101,7 +104,7 @@ class OnlineRobustPCA(Pickled):
         return getattr(place.core, kind)(*self._choices, place.where(threads_number(self.threads)), *state)
 
     def _save(self) -> Any:
-        # the basis is there for its place
+        # `_restore` finds the place from the basis
         return None if self._core is None else (self._core.state(self._where()), self.components_)
 
     def _restore(self, saved: Any) -> None:
@@ -118,14 +121,15 @@ class OnlineRobustPCA(Pickled):
         )
 
     def partial_fit(self, X: Any, y: Any = None) -> OnlineRobustPCA:
-        """Take the rows of X (n_samples, n_features), in order. `y` is not used. All calls have the dtype of the first.
+        """Take the rows of X (n_samples, n_features), in order. All calls use the dtype of the first. `y` is not used.
 
         Raises
         ------
         NonFiniteEntry
-            For NaN or Inf in X, of which no row is taken.
+            If X holds NaN or Inf. No row of X is taken then.
         InvalidArgument
-            For entries whose squares overflow, of which the rows before them are taken; for a row without an entry that is known.
+            If the square of an entry overflows; the rows before it are taken. If a row has no known entry; no row is
+            taken.
         """
         name = "OnlineRobustPCA.partial_fit"
         X, known = split_mask(X)
@@ -160,13 +164,16 @@ class OnlineRobustPCA(Pickled):
                 else:
                     low, sparse = self._next_known(array, known)
             except NonFiniteEntry:
-                require_finite(array, place)  # of one row: the entry by its place in X
+                require_finite(array, place)  # a single row: names the entry by its place in X
                 raise
         self.low_rank_, self.sparse_ = place.give_back(low).T, place.give_back(sparse).T
         return self
 
     def _next_known(self, X: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """l and s of each row, as columns. Entries that are not known are filled with an estimate before a row is taken."""
+        """Returns l and s of each row, as columns.
+
+        Unknown entries of a row are filled with an estimate before it is taken.
+        """
         low, sparse = (np.empty(X.shape, X.dtype) for _ in range(2))
         for i in range(len(X)):
             row = X[i : i + 1].copy()
@@ -177,9 +184,10 @@ class OnlineRobustPCA(Pickled):
         return low.T, sparse.T
 
     def _estimate(self, X: np.ndarray, known: np.ndarray, i: int) -> np.ndarray:
-        """The unknown entries of row i as U c: c minimises ‖x − U c − s‖ over the known ones, s what is beyond the threshold.
+        """Returns estimates of the unknown entries of row i.
 
-        Before the first sample they are the medians of what X has of these features.
+        They are entries of U c. c minimises ‖x − U c − s‖ over the known entries, and s holds the excess over the
+        threshold. Before the first sample they are the medians of these features over the rows of X.
         """
         here = known[i]
         if self._core.columns == 0:

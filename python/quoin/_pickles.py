@@ -1,4 +1,4 @@
-"""Copies and pickles of objects whose state is the extension module's."""
+"""Copies and pickles of objects whose state is in the extension module."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ VERSION = 1
 
 
 def _aligned(saved: Any) -> Any:
-    """`aligned` for each array: those of a message may lie at any address."""
+    """Applies `aligned` to each array, since arrays in a message may lie at any address."""
     if isinstance(saved, (list, tuple)):
         return type(saved)(_aligned(item) for item in saved)
     return aligned(saved) if isinstance(saved, np.ndarray) else saved
 
 
 class Pickled:
-    """Pickles, and by the same way copies, with the same bits: `_save` gives what `_restore` takes, under `_lock`."""
+    """Pickles and copies an object, with the same bits.
+
+    `_save` returns the state for `_restore`, and runs under `_lock`.
+    """
 
     _lock: threading.Lock
     _restored: tuple[str, ...]  # the attributes that `_restore` sets

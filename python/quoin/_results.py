@@ -1,4 +1,4 @@
-"""What the functions of the package return as named tuples."""
+"""The results of the package's functions, most of them named tuples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class QRResult(NamedTuple):
 
 
 class RawQRResult(NamedTuple):
-    """LAPACK's reflectors: h is V and R transposed, as numpy.linalg.qr(mode="raw") returns them."""
+    """LAPACK's reflectors. h is V and R transposed, as numpy.linalg.qr(mode="raw") returns them."""
 
     h: Any
     tau: Any
@@ -36,14 +36,15 @@ class LstsqResult(Sequence):
     x : array
         The solution.
     residuals : array
-        ‖A x − b‖₂² of each right-hand side, of shape (P,), and (1,) for one b; empty for M <= N.
+        ‖A x − b‖₂² of each right-hand side, of shape (P,), or (1,) for one b; empty for M <= N.
     rank : int
-        min(M, N): a matrix without full rank is refused. 0 if NaN or Inf leave it unknown.
+        min(M, N), since a matrix without full rank is refused; 0 if NaN or Inf leave it unknown.
     s : array
-        The singular values of A, descending, of shape (min(M, N),). They are computed from R when they are first looked at, as
-        unpacking does: of order N³ flops, more than the solution takes for square A. `.x` alone does not compute them.
+        The singular values of A, descending, of shape (min(M, N),). They are computed from R at the first access, also
+        by unpacking, in order N³ flops, which is more than the solution takes for square A. `.x` alone does not compute
+        them.
     residual_norms : array
-        ‖A x − b‖₂, of shape (P,), and () for one b; zeros for M <= N.
+        ‖A x − b‖₂, of shape (P,), or () for one b; zeros for M <= N.
     condition : float
         An estimate of the condition number of R.
     report : Report or None
@@ -52,11 +53,11 @@ class LstsqResult(Sequence):
 
     def __init__(self, x: Any, residual_norms: Any, condition: Any, report: Report | None, **numpys: Callable[[], Any]):
         self.x, self.residual_norms, self.condition, self.report = x, residual_norms, condition, report
-        self._numpys = numpys  # residuals, rank and s, when they are asked for
+        self._numpys = numpys  # functions that compute residuals, rank and s at the first access
 
     @functools.cached_property
     def residuals(self) -> Any:
-        """‖A x − b‖₂² of each right-hand side, as NumPy's; empty for M <= N."""
+        """‖A x − b‖₂² of each right-hand side, as NumPy returns them; empty for M <= N."""
         return self._numpys["residuals"]()
 
     @functools.cached_property
@@ -66,7 +67,7 @@ class LstsqResult(Sequence):
 
     @functools.cached_property
     def s(self) -> Any:
-        """The singular values of A, descending, computed from R at the first look."""
+        """The singular values of A, descending, computed from R at the first access."""
         return self._numpys["s"]()
 
     def __len__(self) -> int:
@@ -96,7 +97,7 @@ class SVDResult(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a factorization did; None for what was not measured."""
+    """Facts about one factorization. Entries that were not measured are None."""
 
     method: str
     fell_back: bool
@@ -133,30 +134,30 @@ class Plan(NamedTuple):
 
 
 def _squares(norms: Any, m: float, n: int) -> Any:
-    """NumPy's residuals for norms of shape (..., P): none unless m > n."""
+    """Returns NumPy's residuals for `norms` of shape (..., P): their squares, or none unless m > n."""
     with np.errstate(over="ignore"):
         return (norms * norms)[..., : None if m > n else 0]
 
 
 def _values(place: Place, R: Any, exponent: int = 0) -> Any:
-    """The singular values of 2^exponent R, or those of each matrix of a stack."""
+    """Returns the singular values of 2^exponent R, for each matrix if R is a stack."""
     if R.ndim > 2:
         if not all(R.shape):
-            return R.sum(-1)  # no entries, of the shape of the values
+            return R.sum(-1)  # empty, with the shape of the values
         values = [_values(place, one) for one in R.reshape(-1, *R.shape[-2:])]
         return place.library.xp.stack(values).reshape(R.shape[:-1])
     triangle = R if isinstance(place, OnHost) else place.take(R).dense()
     try:
         values = place.core.svd(place.operand(triangle), False, "auto", place.where(0), False)[1]
     except NumericalBreakdown:
-        return R[:, 0] * np.nan  # of a matrix that holds NaN or Inf, or that was refused
+        return R[:, 0] * np.nan  # the matrix holds NaN or Inf, or was refused
     half = exponent // 2  # 2^exponent alone may overflow
     with np.errstate(over="ignore"):
         return values * 2.0**half * 2.0 ** (exponent - half)
 
 
 def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:
-    """The result for a matrix of m rows and right-hand sides of `ndim` dimensions."""
+    """Returns the result for a matrix of m rows and right-hand sides of `ndim` dimensions."""
     X, norms, condition, R, exponent, *report = result
     n, give = X.shape[0], place.give_back
     return LstsqResult(
@@ -171,12 +172,12 @@ def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:
 
 
 def without_columns(X: Any) -> Any:
-    """Vectors of matrices of one column."""
+    """Returns matrices of one column as vectors."""
     return [x[:, 0] for x in X] if isinstance(X, list) else X[..., 0]
 
 
 def solutions(result: Any, shape: Any, vector: bool, place: Place) -> LstsqResult:
-    """The result for a stack of that shape, or for a list of matrices of those shapes."""
+    """Returns the result for a stack of shape `shape`, or for a list of matrices with the shapes in `shape`."""
     give, ndim = place.give_back, 1 if vector else 2
     if isinstance(shape, list):
         each = [solution((X, norms, kappa[0], R, 0), m, ndim, place) for X, norms, kappa, R, (m, _) in zip(*result, shape)]

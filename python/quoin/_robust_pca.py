@@ -17,7 +17,7 @@ from ._functions import svd
 
 
 class RobustPCAStep(NamedTuple):
-    """One iteration of `robust_pca`, as it ends."""
+    """The state of `robust_pca` at the end of one iteration."""
 
     iteration: int
     residual: float
@@ -30,7 +30,7 @@ class RobustPCAStep(NamedTuple):
 
 
 class RobustPCAResult(NamedTuple):
-    """M = L + S, the multipliers Y, and what the last iteration left; `end` says why it was the last."""
+    """M = L + S, the multipliers Y, the state after the last iteration, and in `end` the reason why it was the last."""
 
     L: Any
     S: Any
@@ -74,31 +74,36 @@ def robust_pca(
     Parameters
     ----------
     M : array_like, shape (M, N)
-        Masked entries of a `numpy.ma.MaskedArray` are not observed. If M lies in a GPU's memory,
-        so do `observed`, L and Y.
+        Masked entries of a `numpy.ma.MaskedArray` are not observed. If M lies in a GPU's memory, `observed`, L and Y
+        must lie there, too.
     pursuit : {'alm', 'alternating', 'stable'}
-        Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), constant μ (Yuan and Yang 2009), or M = L + S + Z
-        with noise Z (Zhou, Li, Wright, Candès and Ma 2010): Z = M − L − S, and Y is 0.
+        Augmented Lagrange multipliers with growing μ (Lin, Chen and Ma 2010), with constant μ (Yuan and Yang 2009), or
+        for M = L + S + Z with noise Z (Zhou, Li, Wright, Candès and Ma 2010). In the last case Z = M − L − S, and Y is
+        0.
     route : {'auto', 'qr', 'gram'}
-        How singular values are computed: the faster route, R of TSQR, or the Gram matrix summed in float64.
+        How singular values are computed: by the faster route, from R by TSQR, or from the Gram matrix summed in
+        float64.
     lam, mu : float, optional
-        λ and the first μ; by default 1/√max(M, N), and what the papers choose.
+        λ and the first μ; by default 1/√max(M, N), and the choice of the papers.
     noise : float, optional
         For 'stable': the standard deviation of Z's entries.
     rho : float
-        Growth of μ in an iteration, above 1. Near 1 the pursuit ends nearer to the minimum, after more iterations.
+        Growth factor of μ in each iteration, above 1. Near 1 the pursuit ends nearer to the minimum, after more
+        iterations.
     tol : float, optional
-        Bound of the residual ‖M − L − S‖ / ‖M‖, and with constant μ of the dual residual μ‖S − S'‖ / ‖Y‖ too, for which
-        1e-3 is good enough; by default 1e-7, and 1e-5 in float32.
+        Bound of the residual ‖M − L − S‖ / ‖M‖; by default 1e-7, and 1e-5 in float32. With 'alternating' it also bounds
+        the dual residual μ‖S − S'‖ / ‖Y‖, and 1e-3 is good enough. With 'stable' it bounds ‖S − S'‖ / ‖M‖. S' is S of
+        the iteration before.
     max_iterations : int
-        The pursuit ends after so many iterations at the latest; then `end` is 'iteration-limit'.
+        Largest number of iterations. If they do not suffice, `end` is 'iteration-limit'.
     max_rank : int, optional
         Largest rank of L.
     observed : array_like of bool, shape (M, N), optional
-        False where M is not known (and may be NaN). There S is 0, and L is an estimate of M. Masked entries of a masked array are
-        not observed.
+        False where M is not known (and may be NaN). There S is 0, and L is an estimate of M. Masked entries of a masked
+        array are not observed.
     L, Y : array_like, shape (M, N), optional
-        A warm start: L and Y of an earlier result. Give `mu` with it, or the pursuit starts from the first μ again.
+        L and Y of an earlier result, for a warm start. Give its `mu` as well, or the pursuit starts again from the
+        first μ.
     callback : callable, optional
         Called after each iteration with a `RobustPCAStep`, in the thread of the caller. The pursuit stops if it
         returns a value that is false and not None; its exceptions end the call.
@@ -108,8 +113,8 @@ def robust_pca(
     Returns
     -------
     RobustPCAResult
-        L, S and Y of the caller's kind, in M's order; `end` is 'converged', 'iteration-limit', 'stopped' (by the
-        callback) or 'stalled' (the precision of the type is reached).
+        L, S and Y are arrays of the caller's kind, in M's order. `end` is 'converged', 'iteration-limit', 'stopped' (by
+        the callback) or 'stalled' (the precision of the type is reached).
 
     Raises
     ------
@@ -136,7 +141,7 @@ def robust_pca(
         require_one_place("robust_pca", place, its_place)
         return other
 
-    # what is masked in `observed` is not known to be observed
+    # masked entries of `observed` count as not observed
     known = beside(np.ma.filled(observed, False) if isinstance(observed, np.ma.MaskedArray) else observed)
     if unmasked is not None:
         known = unmasked if known is None else np.asarray(known, dtype=bool) & unmasked
@@ -155,7 +160,7 @@ def robust_pca(
         go_on = callback(RobustPCAStep(*step))  # type: ignore[misc]
         return go_on is None or bool(go_on)
 
-    # of the types that the module asks for: an array that came by DLPack cannot be looked at again for a second try
+    # in the extension module's exact types: an array passed by DLPack cannot be read a second time for another overload
     result: Any = place.core.robust_pca(
         place.operand(array),
         pursuit,
@@ -180,11 +185,11 @@ def robust_pca(
 def _least_absolute_scores(
     library: Arithmetic, X: Any, components: Any, tol: float, max_iterations: int
 ) -> tuple[Any, bool]:
-    """C of min ‖x − c V‖₁ for every row x of X, V the components, and whether all rows came within tol·‖x‖₁ of it.
+    """Returns the c that minimise ‖x − c V‖₁ for the rows x of X, and whether all are within tol·‖x‖₁ of the minimum.
 
-    Alternating directions on x = c V + s (Boyd et al. 2011, section 6.1), each row with its own κ = 1/μ and its own
-    end, so that a row's scores do not depend on the others. u/κ is nearly feasible for the dual, max x yᵀ: |y| <= 1,
-    V yᵀ = 0; made feasible it bounds the distance from the minimum.
+    V are the components. The method is alternating directions on x = c V + s (Boyd et al. 2011, section 6.1). Each row
+    has its own κ = 1/μ and its own end, so that its scores do not depend on other rows. u/κ is nearly feasible for the
+    dual problem, max x yᵀ subject to |y| <= 1 and V yᵀ = 0. Made feasible, it bounds the distance from the minimum.
     """
     xp = library.xp
 
@@ -221,12 +226,12 @@ def _least_absolute_scores(
 
 
 class RobustPCA:
-    """Principal components of a matrix with gross errors: an estimator in scikit-learn's manner that does not need it.
+    """Principal components of a matrix with gross errors: an estimator like scikit-learn's, which it does not need.
 
-    X = L + S with L of low rank and S sparse (`robust_pca`); the components are right singular vectors of L. X is not
-    centred: the pursuit has L take up what a mean would, as one more component if need be, and a mean over columns with
-    gross errors would be one of them. Where X lies in a GPU's memory the attributes' arrays lie beside it, of the same
-    library, and so must the rows of `transform`.
+    X = L + S with L of low rank and S sparse (`robust_pca`). The components are right singular vectors of L. X is not
+    centred, since the gross errors would distort a mean over its columns. L takes up the mean instead, with one more
+    component if necessary. If X lies in a GPU's memory, the attributes are arrays of its library in that memory, and so
+    must be the rows given to `transform`.
 
     Parameters
     ----------
@@ -235,22 +240,22 @@ class RobustPCA:
     pursuit, route, lam, mu, rho, threads
         As for `robust_pca`.
     tol : float, optional
-        Of the pursuit's residual, and of the duality gap of a row's scores relative to its 1-norm; by default 1e-7, and
-        1e-5 in float32.
+        Bound of the pursuit's residual, and of the duality gap of a row's scores relative to its 1-norm; by default
+        1e-7, and 1e-5 in float32.
     max_iter : int
-        Iterations of the pursuit, and of `transform`.
+        Largest number of iterations of the pursuit, and of `transform`.
 
     Attributes
     ----------
     components_ : array, shape (n_components_, n_features)
-        Orthonormal rows V; of each the largest entry is positive.
+        Orthonormal rows V. The entry of largest magnitude in each is positive.
     singular_values_ : array, shape (n_components_,)
-        Of L.
+        The singular values of L.
     low_rank_, sparse_ : array, shape (n_samples, n_features)
         L and S.
     n_components_, n_features_in_, n_iter_ : int
     feature_names_in_ : ndarray of str
-        The columns of X, where X names them.
+        The names of the columns of X, if X has them.
 
     Examples
     --------
@@ -292,7 +297,7 @@ class RobustPCA:
         return {parameter.name: parameter.default for parameter in parameters}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; none of them is an estimator, so `deep` changes nothing."""
+        """The parameters by name. None of them is an estimator, so `deep` changes nothing."""
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> RobustPCA:
@@ -314,7 +319,7 @@ class RobustPCA:
         return hasattr(self, "components_")
 
     def __sklearn_tags__(self) -> Any:
-        # only scikit-learn asks
+        # only scikit-learn calls this
         from sklearn.utils import Tags, TargetTags, TransformerTags  # type: ignore[import-not-found]
 
         return Tags(
@@ -328,7 +333,7 @@ class RobustPCA:
             raise NotFitted(f"this {type(self).__name__} is not fitted yet; call fit first")
 
     def _samples(self, X: Any, fitting: bool) -> tuple[Any, Place]:
-        """X as finite float32 or float64 rows with the features of `fit`, and its place."""
+        """Returns X as finite float32 or float64 rows with the features of `fit`, and its place."""
         names = _feature_names(X)
         array, place = located(X)
         if array.dtype.kind == "c":
@@ -362,7 +367,7 @@ class RobustPCA:
         return array, place
 
     def _beside_components(self, array: Any, place: Place, method: str) -> tuple[Any, Any]:
-        """The library's arrays of the argument and of the components, of one type."""
+        """Returns the argument and the components as arrays of the library, in one type."""
         components, home = located(self.components_)
         require_one_place(f"RobustPCA.{method}", place, home)
         if type(home.library) is not type(place.library):
@@ -371,7 +376,7 @@ class RobustPCA:
                 f"quoin.RobustPCA.{method} needs an array of the library that it was fitted with; "
                 f"its components are a {mine}, and this one is a {theirs}"
             )
-        place.operand(array)  # what its library does not give away, as a tensor with a gradient, is its own error
+        place.operand(array)  # raises the library's own error if it refuses, as for a tensor with a gradient
         dtype = np.promote_types(array.dtype, components.dtype)
         return tuple(place.bare(A.astype(dtype, copy=False)) for A in (array, components))  # type: ignore[return-value]
 
@@ -414,8 +419,10 @@ class RobustPCA:
         return self
 
     def transform(self, X: Any) -> Any:
-        """Scores C (n_samples, n_components_) of the rows of X: each minimises ‖x − c V‖₁, and is c of x = c V + s
-        exactly where s is sparse enough. A projection, x Vᵀ, would spread every gross error over all scores.
+        """Scores C (n_samples, n_components_) of the rows of X. Each row's c minimises ‖x − c V‖₁.
+
+        If x = c V + s and s is sparse enough, c is found exactly. A projection, x Vᵀ, would spread every gross error
+        over all scores.
         """
         self._require_fitted()
         array, place = self._samples(X, fitting=False)
@@ -436,7 +443,7 @@ class RobustPCA:
         return self.fit(X).transform(X)
 
     def inverse_transform(self, C: Any) -> Any:
-        """C V (n_samples, n_features), the low-rank part of the rows that have the scores C."""
+        """C V (n_samples, n_features), the low-rank part of the rows with the scores C."""
         self._require_fitted()
         array, place = located(C)
         array = exactly_2d(to_float(array, "RobustPCA.inverse_transform"))
@@ -467,7 +474,7 @@ def require_finite(array: Any, place: Place) -> None:
 
 
 def _feature_names(X: Any) -> np.ndarray | None:
-    """The names of X's columns, where it has columns and all their names are strings."""
+    """Returns the names of X's columns, or None unless it has columns and all their names are strings."""
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None

@@ -1,4 +1,4 @@
-"""QR of a matrix that comes in blocks of rows."""
+"""QR of a matrix that arrives in blocks of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._results import LstsqResult, solution
 
 
 class _Stream(Pickled):
-    """The type and the place of the first block are those of the stream; a lock lets threads take turns."""
+    """A stream of blocks. The first block fixes its type and place; a lock lets threads take turns."""
 
     _device: Any = None
 
@@ -40,7 +40,7 @@ class _Stream(Pickled):
         return located_for(self._device, rows, type(self).__name__)
 
     def _operands(self, saved: list[Any]) -> tuple[list[Any], Any, Place]:
-        """What `_save` gave, as the extension module takes it; one of its arrays, and their place."""
+        """Returns the state `saved` by `_save` as the extension module takes it, one of its arrays, and their place."""
         arguments = []
         for item in saved:
             if hasattr(item, "__dlpack__"):
@@ -66,7 +66,10 @@ class _Stream(Pickled):
         return kind(*arguments, place.where(self._threads))
 
     def _begin(self, block: Any, place: Place, *sizes: int) -> Any:
-        """The stream, or a new one for blocks like this; `_began` keeps it, once it has taken the block."""
+        """Returns the stream, or a new one for blocks like `block`.
+
+        `_began` keeps a new one once it has taken the block.
+        """
         if self._stream is not None:
             return self._stream
         return self._new(block, place, block.shape[1], *sizes)
@@ -108,11 +111,11 @@ class _Stream(Pickled):
 class StreamingR(_Stream):
     """R of a matrix whose rows arrive block by block, and its least squares, in memory of order N².
 
-    Parts of the rows may be streamed separately and the objects merged. Objects can be copied and pickled, N² numbers;
-    a copy continues with the same bits.
+    Parts of the rows may be streamed separately and the objects merged. Objects can be copied and pickled, in N²
+    numbers. A copy continues with the same bits.
 
-    `threads` is as for `qr`. Work is done where the first block lies. With device='cuda' (or 'cuda:1') blocks lie in host
-    memory, and so do results: a block is copied to the GPU while the GPU works on the block before.
+    `threads` is as for `qr`. Work is done where the first block lies. With device='cuda' (or 'cuda:1') blocks and
+    results lie in host memory; a block is copied to the GPU while the GPU works on the block before it.
 
     Examples
     --------
@@ -124,7 +127,7 @@ class StreamingR(_Stream):
     >>> stream.R.shape, stream.solve().x.round(12)
     ((6, 6), array([1., 1., 1., 1., 1., 1.]))
 
-    Map and reduce, here over threads; processes send the objects as well (docs/python.md):
+    Map and reduce, here over threads; processes can exchange the objects, too (docs/python.md):
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from functools import reduce
@@ -158,22 +161,22 @@ class StreamingR(_Stream):
         return self
 
     def merge(self, other: StreamingR) -> StreamingR:
-        """Append all rows and right-hand sides that `other` was given; `other` stays as it is. 4(N + P)³ flops.
+        """Append all rows and right-hand sides that `other` was given, in 4(N + P)³ flops. `other` is not changed.
 
-        R and the solution are those of all rows, to rounding, in any order of merging. The same order gives the same
-        bits; another one changes R by rounding errors and by the signs of its rows. An object without rows changes
-        nothing, and becomes a copy of what is merged into it.
+        R and the solution belong to all rows, to rounding, in any order of merging. The same order gives the same bits;
+        another order changes R by rounding errors and by the signs of its rows. Merging an object without rows changes
+        nothing. Merging into an object without rows makes it a copy of `other`.
 
         Raises
         ------
         TypeError
             If `other` is not a StreamingR, or lies in another memory.
         InvalidArgument
-            If it has another dtype, or another number of columns or right-hand sides.
+            If `other` has another dtype, or another number of columns or right-hand sides.
         """
         if not isinstance(other, StreamingR):
             raise TypeError(f"StreamingR.merge takes a StreamingR, and was given {shown(other)}")
-        with other._lock:  # and not both locks at once
+        with other._lock:  # never hold both locks at once
             saved, b_ndim = other._save(), other._b_ndim
         with self._lock:
             if self._stream is None:
@@ -188,7 +191,7 @@ class StreamingR(_Stream):
         return self
 
     def solve(self, rcond: float | None = None) -> LstsqResult:
-        """The minimiser of ‖A x − b‖₂ over all rows so far. rcond and the result are those of `quoin.lstsq`."""
+        """The minimiser of ‖A x − b‖₂ over all rows so far. rcond and the result are as for `quoin.lstsq`."""
         tolerance = rcond_number(rcond)
         with self._lock:
             result = self._fitted().solve(tolerance, self._place.where(self._threads))
@@ -196,10 +199,11 @@ class StreamingR(_Stream):
 
 
 class StreamingQR(_Stream):
-    """R and the thin Q of a matrix larger than memory: blocks forward with `partial_fit`, then backward with `q_rows`.
+    """R and the thin Q of a matrix larger than memory.
 
-    Objects can be copied and pickled in either pass, up to 2N² numbers for each block, and a copy continues with the same
-    bits. `threads` and `device` are those of StreamingR.
+    Give its blocks in order to `partial_fit`, then in reverse order to `q_rows`. Objects can be copied and pickled in
+    either pass, in up to 2N² numbers for each block, and a copy continues with the same bits. `threads` and `device`
+    are as for `StreamingR`.
 
     Examples
     --------
@@ -226,7 +230,7 @@ class StreamingQR(_Stream):
         return self
 
     def q_rows(self, rows: Any) -> Any:
-        """The rows of Q that belong to the last block appended, then to the one before it, and so on."""
+        """The rows of Q for `rows`, which must be the last block appended, then the one before it, and so on."""
         with self._lock:
             stream = self._fitted()
             block, place = self._block(rows)

@@ -1,10 +1,10 @@
-"""QR, least squares and the SVD of Dask arrays in chunks of rows: TSQR, its tree a graph of tasks.
+"""QR, least squares and the SVD of Dask arrays in chunks of rows, by TSQR. Its tree is a graph of tasks.
 
     upward      A_i = Q_i R_i,    [R_1; …; R_f] = [G_1; …; G_f] R    for f = fan_in of them at a time, until one R is left
     downward    E = I at the root,    E_j = G_j E,    rows i of Q = Q_i E_i
 
-after Demmel, Grigori, Hoemmen and Langou (2012). No task gets more than `fan_in` triangles. All results are lazy. Their bits depend
-on the chunks and on `fan_in`, and neither on the scheduler nor on the number of workers. Chunks may be CuPy's.
+after Demmel, Grigori, Hoemmen and Langou (2012). No task gets more than `fan_in` triangles. All results are lazy. Their
+bits depend on the chunks and on `fan_in`, but not on the scheduler or the number of workers. Chunks may be CuPy's.
 
 >>> import dask.array as da, quoin.dask
 >>> A = da.random.default_rng(0).standard_normal((10000, 8), chunks=(1000, 8))
@@ -49,28 +49,29 @@ def qr(
     Parameters
     ----------
     a : dask.array.Array, shape (M, N)
-        Chunks of any numbers of rows, known or not, also of fewer than N. Chunks of columns are joined: one worker needs the memory
-        of a chunk with all columns three times.
+        Chunks may have any number of rows, known or not, also fewer than N. Chunks of columns are joined, so that one
+        worker needs three times the memory of a chunk with all columns.
     mode : 'reduced' or 'r'
-        With 'r' R alone, and nothing else is kept of a chunk.
+        'r' returns R alone, and keeps nothing else of a chunk.
     method, check_finite
         For each chunk, as in `quoin.qr`.
     threads : int, optional
-        Of each task, with None all cores. Dask runs several tasks beside each other.
+        Number of threads of each task; with None all cores. Dask runs several tasks at the same time.
     fan_in : int
-        Triangles that one task combines, at least 2.
+        Number of triangles that one task combines, at least 2.
 
     Returns
     -------
     QRResult, or R
-        Q (M, K) in the chunks of A's rows and R (K, N), K = min(M, N). ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ are those of `quoin.qr`, times
-        the levels of the tree at most. 4MN² flops, with 'r' half of them; each task sends N² numbers up and as many down.
+        Q (M, K) in the chunks of A's rows and R (K, N), K = min(M, N). ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ are at most as for
+        `quoin.qr` times the number of levels of the tree. Q and R take 4MN² flops, R alone half of them. Each task
+        sends N² numbers up the tree and N² down.
 
     Raises
     ------
     TypeError, InvalidArgument, LinAlgError
-        At once, for arguments. Entries are checked by the tasks: `NonFiniteEntry.row` is a row of A, or of its chunk where the
-        chunks' sizes are unknown.
+        At once, for wrong arguments. The tasks check the entries of A. `NonFiniteEntry.row` is a row of A, or a row of
+        its chunk if the sizes of chunks are unknown.
     """
     with_q = one_of("mode", mode, "reduced", "r") == "reduced"
     tree = _Tree("dask.qr", a, method, threads, check_finite, fan_in, with_q)
@@ -87,14 +88,14 @@ def svd(
     check_finite: bool = True,
     fan_in: int = 4,
 ) -> Any:
-    """The thin singular value decomposition A = U diag(S) Vh of a Dask array, by that of its R = W diag(S) Vh.
+    """The thin singular value decomposition A = U diag(S) Vh of a Dask array.
 
-    U = QW is formed as Q is, with E = W at the root.
+    It is computed from R = W diag(S) Vh. U = QW is formed in the same way as Q, with E = W at the root.
 
     Parameters
     ----------
     compute_uv : bool
-        With False the singular values alone.
+        With False only the singular values are returned.
     a, method, threads, check_finite, fan_in
         As in `qr`.
 
@@ -123,13 +124,15 @@ def svd(
 def lstsq(
     a: Any, b: Any, rcond: float | None = None, threads: int | None = 1, fan_in: int = 4
 ) -> LstsqResult:
-    """Full-rank least squares of Dask arrays: the minimiser of ‖A x − b‖₂, by R of [A b]; no task keeps more of a chunk.
+    """Full-rank least squares of Dask arrays: the minimiser of ‖A x − b‖₂, from R of [A b].
+
+    No task keeps more than R of a chunk.
 
     Parameters
     ----------
     a : dask.array.Array, shape (M, N), M >= N
     b : dask.array.Array or array_like, shape (M,) or (M, P)
-        Its chunks become those of A's rows.
+        It is divided into the same chunks of rows as A.
     rcond
         As in `quoin.lstsq`.
     threads, fan_in
@@ -138,7 +141,7 @@ def lstsq(
     Returns
     -------
     LstsqResult
-        As of `quoin.lstsq`, its arrays lazy, without a report. The singular values are not computed unless they are asked for.
+        As from `quoin.lstsq`, with lazy arrays and without a report. The singular values are computed only if `s` is.
 
     Examples
     --------
@@ -147,7 +150,7 @@ def lstsq(
     >>> quoin.dask.lstsq(A, A @ np.ones(3)).x.compute().round(12)
     array([1., 1., 1.])
     """
-    rcond_number(rcond), threads_number(threads)  # refuse what is none
+    rcond_number(rcond), threads_number(threads)  # refuse wrong values
     a, dtype = _in_rows("dask.lstsq", a)
     b = b if isinstance(b, da.Array) else da.asarray(b)
     if b.ndim not in (1, 2):
@@ -186,7 +189,10 @@ def lstsq(
 
 
 class _Tasks:
-    """The tasks of one call, under keys that its arguments fix. One dictionary: a dask.delayed for each takes ten times as long."""
+    """The tasks of one call. Their keys depend only on its arguments.
+
+    They are kept in one dictionary, since a dask.delayed for each would take ten times as long.
+    """
 
     def __init__(self, function: str, inputs: list[Any], *arguments: Any):
         self._inputs = inputs
@@ -195,17 +201,24 @@ class _Tasks:
         self._arrays = 0
 
     def add(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The key of function(*arguments), where keys stand for their values, also in lists."""
+        """Adds the task function(*arguments) and returns its key.
+
+        Keys among the arguments, also in lists, stand for their values.
+        """
         key = (f"{function.__name__}-{self._token}", len(self._tasks))
         self._tasks[key] = (function, *arguments)
         return key
 
     def parts(self, key: Any, count: int) -> list[Any]:
-        """The keys of key[0], key[1], …"""
+        """Adds `count` tasks for key[0], key[1], … and returns their keys."""
         return [self.add(operator.getitem, key, i) for i in range(count)]
 
     def array(self, keys: Any, shape: tuple[float, ...], meta: Any, rows: Any = None) -> Any:
-        """Of one chunk, or of the chunks `rows` of rows, which `keys` are for. All tasks are there when the first array is made."""
+        """Returns the Dask array of `shape` whose chunks are computed under `keys`.
+
+        Without `rows`, `keys` is the key of its one chunk. With `rows`, `keys` are the keys of chunks with these
+        numbers of rows. All tasks have been added when the first array is made.
+        """
         self._arrays += 1
         name = f"quoin-{self._arrays}-{self._token}"
         chunks = tuple((size,) for size in shape) if rows is None else (rows, (shape[1],))
@@ -222,14 +235,17 @@ class _Tasks:
 
 
 class _Tree:
-    """The tasks of the way up. A node is (Q_i, R_i) of a chunk, or ([G_1, …, G_f], R) of nodes below it; without Q (None, R)."""
+    """The tasks on the way up the tree.
+
+    A node is (Q_i, R_i) of a chunk, or ([G_1, …, G_f], R) of the nodes below it. Without Q it is (None, R).
+    """
 
     def __init__(
         self, function: str, a: Any, method: str, threads: int | None, check_finite: bool, fan_in: int, with_q: bool
     ):
         self._a, dtype = _in_rows(function, a)
         self._meta = self._a._meta.astype(dtype)
-        _functions.plan(1, 1, method=method, threads=threads)  # refuses what is none
+        _functions.plan(1, 1, method=method, threads=threads)  # refuses wrong values
         options = (method, threads, flag("check_finite", check_finite), with_q)
         self.tasks = _Tasks(function, [self._a], *options, fan_in)
         leaves = [self._node(_factored, *leaf, *options) for leaf in zip(_blocks(self._a), _first_rows(self._a))]
@@ -240,14 +256,14 @@ class _Tree:
         self.smaller = min(self._a.shape) if _rows_known(self._a) else math.nan
 
     def _node(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """The keys of Q and R, or of the factors G and R."""
+        """Adds a node and returns the keys of Q and R, or of the factors G and R."""
         return self.tasks.parts(self.tasks.add(function, *arguments), 2)
 
     def array(self, key: Any, shape: tuple[float, ...]) -> Any:
         return self.tasks.array(key, shape, self._meta)
 
     def q(self, W: Any = None) -> Any:
-        """Q, or QW."""
+        """Returns Q, or QW if W is given."""
         factors = [W]
         for below, level in reversed(list(itertools.pairwise(self._levels))):
             parents = [divmod(j, self._fan_in) for j in range(len(below))]
@@ -264,7 +280,7 @@ class _Tree:
 
 
 def _levels(leaves: list[Any], fan_in: int, combine: Callable[[list[Any]], Any]) -> list[list[Any]]:
-    """From the leaves up to the root: every node is made of up to fan_in below it."""
+    """Returns the levels from the leaves up to the root. Every node combines up to `fan_in` nodes below it."""
     integer("fan_in", fan_in, 2)
     levels = [leaves]
     while len(levels[-1]) > 1:
@@ -274,7 +290,7 @@ def _levels(leaves: list[Any], fan_in: int, combine: Callable[[list[Any]], Any])
 
 
 def _in_rows(function: str, a: Any) -> tuple[Any, Any]:
-    """The array with all columns in each chunk, and the type in which it is computed."""
+    """Returns `a` with all columns in each chunk, and the type of the computation."""
     if not isinstance(a, da.Array):
         raise TypeError(f"quoin.{function} takes a dask.array.Array, and was given {shown(a)}")
     if a.ndim != 2:
@@ -293,12 +309,12 @@ def _rows_known(a: Any) -> bool:
 
 
 def _blocks(a: Any) -> list[Any]:
-    """The keys of the chunks of rows."""
+    """Returns the keys of the chunks of rows."""
     return [(a.name, i, *[0] * (a.ndim - 1)) for i in range(a.numblocks[0])]
 
 
 def _first_rows(a: Any) -> list[int]:
-    """The first row of each chunk; −1 where it is unknown."""
+    """Returns the first row of each chunk, or −1 if it is unknown."""
     return [0, *itertools.accumulate(a.chunks[0])][:-1] if _rows_known(a) else [-1] * a.numblocks[0]
 
 

@@ -1,19 +1,19 @@
-"""QR, least squares, the SVD, Gram-Schmidt and streams of a matrix whose rows are spread over processes: all of them call the same
-function, each with its own rows.
+"""QR, least squares, the SVD, Gram-Schmidt and streams of a matrix whose rows are spread over processes.
 
-With mpi4py, started as `mpiexec -n 4 python script.py`, or with torch.distributed, started by torchrun:
+All processes call the same function, each with its own rows. With mpi4py, started as `mpiexec -n 4 python script.py`,
+or with torch.distributed, started by torchrun:
 
 >>> from mpi4py import MPI                                      # doctest: +SKIP
 >>> Q, R = quoin.distributed.qr(A_local, MPI.COMM_WORLD)        # doctest: +SKIP
 >>> Q, R = quoin.distributed.qr(A_local, torch.distributed.group.WORLD)  # doctest: +SKIP
 
-A DTensor of PyTorch that is sharded by rows has its ranks with it, and Q comes back sharded as it:
+A DTensor of PyTorch that is sharded by rows needs no communicator, and Q is sharded in the same way:
 
 >>> A = distribute_tensor(a, init_device_mesh("cpu", (4,)), [Shard(0)])  # doctest: +SKIP
 >>> Q, R = quoin.distributed.qr(A)                              # doctest: +SKIP
 
-`qr`, `factor`, `lstsq` and `svd` take arrays on GPUs too, PyTorch's, CuPy's or JAX's, one GPU a rank. NCCL connects them; what the host
-has to say goes by the same communicator.
+`qr`, `factor`, `lstsq` and `svd` take arrays on GPUs too, from PyTorch, CuPy or JAX, with one GPU for each rank. NCCL
+connects the GPUs, and messages between the hosts use the communicator.
 """
 
 from __future__ import annotations
@@ -42,20 +42,26 @@ _LARGEST_MESSAGE = 1 << 30
 
 
 class Engine(Protocol):
-    """What carries messages between ranks, for those who have no MPI: threads, sockets, a queue."""
+    """A carrier of messages between ranks, for users without MPI: threads, sockets, a queue."""
 
     rank: int
     size: int
 
     def send(self, data: memoryview, to: int, note: int) -> None:
-        """Sends the bytes `data` and `note` to rank `to`; returns when `data` may be changed. With a note other than 0 it is empty."""
+        """Sends the bytes `data` and `note` to rank `to`, and returns once `data` may change.
+
+        `data` is empty if `note` is not 0.
+        """
 
     def receive(self, data: memoryview, source: int) -> int:
-        """Fills `data` with what rank `source` has sent, unless that is a note, and returns the note."""
+        """Receives a message from rank `source` and returns its note.
+
+        If that is 0, fills `data` with the message's data.
+        """
 
 
 class _Mpi4py:
-    """Messages of mpi4py, on a duplicate of the caller's communicator. A note is the tag."""
+    """Messages by mpi4py, on a duplicate of the caller's communicator. The tag is the note."""
 
     def __init__(self, comm: Any) -> None:
         from mpi4py import MPI
@@ -68,7 +74,7 @@ class _Mpi4py:
             )
         self._mpi = MPI
         self._comm = comm.Dup()
-        self._comm.Set_errhandler(MPI.ERRORS_RETURN)  # as exceptions of mpi4py
+        self._comm.Set_errhandler(MPI.ERRORS_RETURN)  # mpi4py raises them as exceptions
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
 
     def close(self) -> None:
@@ -91,13 +97,13 @@ class _Mpi4py:
 
 
 class _Mail:
-    """Small messages of a process group of NCCL by its store, without a GPU.
+    """Small messages between the ranks of an NCCL process group, sent through the group's store without a GPU.
 
-    NCCL would hold a multiprocessor for as long as a rank waits, and Quoin's own kernels, of which some need all of them at once, would
-    wait for that rank in turn.
+    NCCL would hold a multiprocessor for as long as a rank waits. Some of Quoin's own kernels need all multiprocessors
+    at once, and would in turn wait for that rank.
     """
 
-    _of: weakref.WeakKeyDictionary[Any, _Mail] = weakref.WeakKeyDictionary()  # by group: the numbers go on from call to call
+    _of: weakref.WeakKeyDictionary[Any, _Mail] = weakref.WeakKeyDictionary()  # message numbers continue over calls
 
     def __init__(self, group: Any) -> None:
         from torch.distributed import PrefixStore, distributed_c10d
@@ -107,7 +113,7 @@ class _Mail:
             store = distributed_c10d._get_process_group_store(group)
         else:
             store = PrefixStore(group.group_name, distributed_c10d._get_default_store())
-        if hasattr(store, "clone"):  # a connection of its own: one that waits is not there for PyTorch's threads
+        if hasattr(store, "clone"):  # its own connection: PyTorch's threads could not use one that waits
             store = store.clone()
         self._store = PrefixStore("quoin", store)
         self._next: dict[tuple[int, int], int] = {}
@@ -134,9 +140,9 @@ class _Mail:
 
 
 class _Torch:
-    """Messages of a process group of torch.distributed. A message is its note, the size of its data, and the data."""
+    """Messages by a process group of torch.distributed. A message has a note, the size of its data, and the data."""
 
-    _smallest_of_nccl = 1 << 16  # bytes of data that are worth a message between GPUs
+    _smallest_of_nccl = 1 << 16  # smallest data, in bytes, that are worth a message between GPUs
 
     def __init__(self, group: Any) -> None:
         import torch
@@ -149,7 +155,7 @@ class _Torch:
             self._device = getattr(group, "bound_device_id", None) or torch.device("cuda", torch.cuda.current_device())
 
     def use_gpu(self, number: int) -> None:
-        """Of the rank's array: NCCL's messages are to come from there."""
+        """Has NCCL's messages use the memory of GPU `number`, which holds the rank's array."""
         if self._mail:
             self._device = self._torch.device("cuda", number)
 
@@ -169,7 +175,7 @@ class _Torch:
         else:
             torch.distributed.send(torch.from_numpy(head), self._global(to), self._group)
         if size > 0 and not self._in_mail(size):
-            # a copy: PyTorch takes no memory that it must not write
+            # a copy, because PyTorch does not take read-only memory
             part = torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self._device)
             torch.distributed.send(part, self._global(to), self._group)
 
@@ -213,7 +219,7 @@ def _engine_of(comm: Any) -> Any:
     return comm
 
 
-_links: dict[tuple[int, int], Any] = {}  # what connects GPUs, by the id of the communicator and by the rank's GPU
+_links: dict[tuple[int, int], Any] = {}  # connections of GPUs, by the communicator's id and the rank's GPU
 
 
 if hasattr(_core, "cuda"):
@@ -227,10 +233,10 @@ def _disconnect(key: tuple[int, int]) -> None:
 
 
 def _keep(comm: Any, key: tuple[int, int], link: Any) -> bool:
-    """For as long as `comm` lives; False for objects of which nobody hears when they end."""
+    """Keeps `link` for as long as `comm` lives. Returns False if Python cannot report the end of `comm`."""
     if key not in _links:
         try:
-            # not at the end of the process: by then other ranks and the driver may be gone
+            # not at the end of the process, when other ranks and the driver may be gone
             weakref.finalize(comm, _disconnect, key).atexit = False
         except TypeError:
             return False
@@ -250,7 +256,10 @@ class _Ranks:
         self._brief: Any = None  # a link of this call alone
 
     def at(self, place: Place) -> tuple:
-        """The ranks as the extension module takes them for arrays there. The ranks connect their GPUs, all of them together."""
+        """Returns the ranks as the extension module takes them for arrays at `place`.
+
+        All ranks connect their GPUs together.
+        """
         if isinstance(place, OnHost) or self._engine.size == 1:
             return *self.host, None
         self._key = key = id(self._comm), place.device
@@ -262,7 +271,7 @@ class _Ranks:
         return *self.host, link
 
     def failed(self) -> None:
-        """A message did not arrive: the next call connects anew."""
+        """Drops the connection after a message has failed, so that the next call connects anew."""
         if self._key is not None:
             _disconnect(self._key)
 
@@ -274,13 +283,16 @@ class _Ranks:
 
 
 def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
-    """call(place, *more, ranks) where `prepare` gives (place, *more), or the same error on all ranks where it refuses on this one."""
+    """Returns call(place, *more, ranks), with (place, *more) from prepare().
+
+    If `prepare` raises an exception on this rank, the call fails on all ranks with the same text.
+    """
     ranks = _Ranks(comm)
     try:
         try:
             place, *prepared = prepare()
         except Exception as refusal:
-            # the other ranks have begun, and must not wait
+            # the other ranks have begun, and must not wait for this one
             try:
                 _core.fail_distributed(*ranks.host, str(refusal))
             except InvalidArgument:
@@ -294,7 +306,7 @@ def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any])
 
 
 class _Arrays:
-    """Each rank's own arrays: what comes in, and what goes back."""
+    """Arguments and results as plain arrays, which each rank has for itself."""
 
     def __init__(self, comm: Any, function: str) -> None:
         if comm is None:
@@ -315,7 +327,7 @@ class _Arrays:
 
 
 class _DTensors:
-    """Matrices of PyTorch whose rows are sharded over a one-dimensional mesh."""
+    """Arguments and results as DTensors of PyTorch whose rows are sharded over a one-dimensional mesh."""
 
     def __init__(self, a: Any, comm: Any, function: str) -> None:
         if comm is not None:
@@ -330,7 +342,7 @@ class _DTensors:
         return self._local(a, Shard(0), "sharded by rows", "Shard(0)")
 
     def same(self, a: Any) -> Any:
-        """What every rank has."""
+        """Returns the local tensor of `a`, which must be replicated on every rank."""
         from torch.distributed.tensor import Replicate
 
         return self._local(a, Replicate(), "replicated", "Replicate()")
@@ -380,7 +392,10 @@ def _rows(a: Any, function: str) -> tuple[Any, Place]:
 
 
 def _options(method: str, q: str, check_finite: bool) -> Any:
-    """Of the extension module: made before the ranks meet, so that they are told what it refuses."""
+    """Returns the extension module's options.
+
+    They are made in `prepare`, so that all ranks learn of an error in them.
+    """
     return _core.options_over_ranks(method, q, flag("check_finite", check_finite))
 
 
@@ -423,38 +438,40 @@ def qr(
 ) -> Any:
     """QR factorization A = QR of a tall matrix whose rows are spread over the ranks of `comm`.
 
-    Every rank calls it, with the same arguments but for its rows. TSQR with the ranks as the top levels of its tree (Demmel,
-    Grigori, Hoemmen and Langou 2012), or CholeskyQR2 with a certificate for all: ‖A − QR‖/‖A‖ and ‖I − QᵀQ‖ are of order n·u.
+    Every rank calls it, with its own rows and otherwise the same arguments. The method is TSQR with the ranks as the
+    top levels of its tree (Demmel, Grigori, Hoemmen and Langou 2012), or CholeskyQR2 with one certificate for all
+    ranks. ‖A − QR‖/‖A‖ and ‖I − QᵀQ‖ are of order n·u.
 
     Parameters
     ----------
     a : array_like, (h, n), or torch.distributed.tensor.DTensor, (m, n)
-        This rank's rows, in the order of the ranks: any number, also none; on the host on all ranks, or on GPUs, one a rank. Or the
-        matrix of all ranks, sharded by rows: placement Shard(0) on a one-dimensional mesh.
+        This rank's rows, in the order of the ranks; their number may be 0. All ranks' rows lie on the host, or on GPUs
+        with one GPU for each rank. A DTensor is the matrix of all ranks, sharded by rows (placement Shard(0) on a
+        one-dimensional mesh).
     comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup or Engine
-        The ranks: a communicator of mpi4py, a process group of PyTorch (Gloo, MPI or NCCL), or any object that is an `Engine`. Left
-        out for a DTensor, whose mesh has them.
+        The ranks: a communicator of mpi4py, a process group of PyTorch (Gloo, MPI or NCCL), or any object that is an
+        `Engine`. Leave it out for a DTensor, whose mesh has the ranks.
     mode : {'reduced', 'r'}
         'reduced' gives Q and R, 'r' R alone.
     method : {'auto', 'tsqr', 'cholesky-qr2', 'randomized-cholesky-qr'}
         As in `quoin.qr`.
     threads : int, optional
-        Threads of this rank, on the host.
+        Number of threads of this rank, on the host.
     check_finite : bool
         Whether NaN and Inf are an error.
 
     Returns
     -------
     Q : array, (h, k)
-        This rank's rows of Q, k = min(m, n) of all m rows; of the library that `a` comes from, as is R. For a DTensor a DTensor
-        (m, k) of the same placement.
+        This rank's rows of Q, k = min(m, n) for the m rows of all ranks. Q and R are arrays of the library of `a`. For
+        a DTensor, Q is a DTensor (m, k) with the same placement.
     R : array, (k, n)
-        On every rank, the same bits. For a DTensor a replicated one.
+        R with the same bits on every rank. For a DTensor, R is a replicated DTensor.
 
     Raises
     ------
     quoin.Error
-        The same on every rank, whichever has caused it; the message names the rank.
+        The same error on every rank; the message names the rank that has caused it.
 
     Examples
     --------
@@ -483,7 +500,7 @@ def qr(
 class Factorization:
     """A = QR of a matrix whose rows are spread over ranks, with Q held implicitly; made by `factor`.
 
-    All ranks call `q`, `apply_thin` and `lstsq` together. What else it has is this rank's own, and sends nothing.
+    All ranks call `q`, `apply_thin` and `lstsq` together. Its other members are local, and send no messages.
     """
 
     def __init__(self, core: Any, place: Place, threads: int, spread: _Arrays | _DTensors, has_r: bool):
@@ -494,7 +511,10 @@ class Factorization:
         return self._place.where(self._threads)
 
     def _operand(self, array: Any, function: str) -> Any:
-        """A vector or a matrix in the type of the factorization, whose place must be the factorization's."""
+        """Returns a vector or matrix in the type of the factorization.
+
+        Its place must be the place of the factorization.
+        """
         return located_beside(self._place, array, f"distributed.Factorization.{function}", self.plan.dtype)[0]
 
     def _together(self, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
@@ -510,24 +530,27 @@ class Factorization:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(M, N) of A, M being the rows of all ranks."""
+        """(M, N) of A, with M the number of rows of all ranks."""
         return self._f.shape
 
     @property
     def R(self) -> Any:
-        """R, shape (min(M, N), N), the same bits on every rank, a new array at each call; None where `factor` gave it to rank 0 alone."""
+        """R, shape (min(M, N), N), with the same bits on every rank; a new array at each call.
+
+        It is None on the other ranks if `factor` gave R to rank 0 alone.
+        """
         if not self._has_r:
             return None
         return self._spread.replicated(self._place.give_back(self._f.r(self._where())))
 
     @property
     def report(self) -> Report:
-        """What was done, the same on every rank but for `seconds`."""
+        """The report of the factorization, the same on every rank except for `seconds`."""
         return Report(**self._f.report)
 
     @property
     def plan(self) -> Plan:
-        """What was planned for the matrix of all ranks."""
+        """The plan for the matrix of all ranks."""
         return Plan(**self._f.plan)
 
     def q(self) -> Any:
@@ -539,14 +562,15 @@ class Factorization:
 
         Parameters
         ----------
-        C : array_like, or DTensor of a DTensor's factorization
-            With `trans` this rank's rows of a matrix, (h, p) or (h,), or a DTensor sharded by rows. Otherwise (K, p) or (K,),
-            K = min(M, N), the same on every rank, or a replicated DTensor. Converted to the type of the factorization; not changed.
+        C : array_like, or DTensor for the factorization of a DTensor
+            With `trans`, this rank's rows of a matrix, (h, p) or (h,), or a DTensor sharded by rows. Otherwise (K, p)
+            or (K,) with K = min(M, N), the same on every rank, or a replicated DTensor. It is converted to the type of
+            the factorization, and not changed.
 
         Returns
         -------
         array or DTensor
-            With `trans` (K, p) or (K,), the same on every rank; otherwise this rank's rows, (h, p) or (h,).
+            With `trans`, (K, p) or (K,), the same on every rank. Otherwise this rank's rows, (h, p) or (h,).
 
         Examples
         --------
@@ -574,7 +598,8 @@ class Factorization:
     def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
         """Minimise ‖A x − b‖₂ with this factorization (M >= N). Every rank calls it.
 
-        b are this rank's rows; rcond and the result are those of `lstsq`. Where `factor` gave R to rank 0 alone, `s` of others is None.
+        b are this rank's rows; rcond and the result are as for `lstsq`. If `factor` gave R to rank 0 alone, `s` is None
+        on the other ranks.
         """
 
         def prepare() -> tuple:
@@ -598,21 +623,23 @@ def factor(
     q: str = "any",
     r: Literal["all", "root"] = "all",
 ) -> Factorization:
-    """Factor A = QR over ranks and keep Q as it was found: as reflectors in the tree of ranks, or each rank its rows.
+    """Factor A = QR over ranks and keep Q as the method finds it.
+
+    Q is kept as reflectors in the tree of ranks, or as the rows of Q on each rank.
 
     Parameters
     ----------
     a, comm, method, threads, check_finite
         As for `qr`.
     q : {'any', 'explicit', 'none'}
-        How to keep Q: as it was found, each rank its rows of the thin Q, or not.
+        How to keep Q: as the method finds it, on each rank its rows of the thin Q, or not at all.
     r : {'all', 'root'}
-        Which ranks have R: all, or rank 0.
+        The ranks that get R: all, or rank 0 alone.
 
     Returns
     -------
     Factorization
-        Its calls go over `comm`, which it keeps. Of a DTensor its arrays are DTensors.
+        It keeps `comm` for its calls. If `a` is a DTensor, its arrays are DTensors.
 
     Examples
     --------
@@ -637,7 +664,10 @@ def factor(
 
 
 def _solution(place: Place, spread: _Arrays | _DTensors, m: float, ndim: int, found: tuple) -> LstsqResult:
-    """The result for m rows on all ranks and right-hand sides of `ndim` dimensions; s is None on a rank that has no R."""
+    """Returns the result for m rows on all ranks and right-hand sides of `ndim` dimensions.
+
+    s is None on a rank without R.
+    """
     mine, R, everywhere = solution(found, m, ndim, place), found[3], spread.replicated
     return LstsqResult(
         everywhere(mine.x),
@@ -664,7 +694,7 @@ def lstsq(
     Parameters
     ----------
     a, b : array_like, (h, n) and (h,) or (h, p), or DTensor, (m, n) and (m,) or (m, p)
-        This rank's rows of A and of b; or the matrices of all ranks, both sharded by rows.
+        This rank's rows of A and of b. DTensors are the matrices of all ranks, both sharded by rows.
     comm, method, threads, check_finite
         As for `qr`.
     rcond : float, optional
@@ -673,13 +703,13 @@ def lstsq(
     Returns
     -------
     LstsqResult
-        As of `quoin.lstsq` for the rows of all ranks, the same on every rank, without a report. For DTensors its arrays are
-        replicated DTensors. `residuals` is of shape (P,), or (1,), for M = N too.
+        As from `quoin.lstsq` for the rows of all ranks, the same on every rank, without a report. For DTensors its
+        arrays are replicated DTensors. `residuals` has shape (P,), or (1,), also for M = N.
 
     Raises
     ------
     quoin.Error
-        The same on every rank; `quoin.RankDeficient` where R is numerically singular.
+        The same error on every rank; `quoin.RankDeficient` if R is numerically singular.
 
     Examples
     --------
@@ -701,7 +731,7 @@ def lstsq(
         return place, of_b.ndim, A, B, *choices
 
     def call(place: Place, ndim: int, *arguments: Any) -> LstsqResult:
-        # the number of all rows is not known here, only that there are enough
+        # the number of rows of all ranks is not known here; there are at least as many rows as columns
         return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments))
 
     spread = _spread(a, comm, "distributed.lstsq")
@@ -723,13 +753,13 @@ def svd(
     a, comm, method, threads, check_finite
         As for `qr`.
     compute_uv : bool
-        With False the singular values alone.
+        With False only the singular values are returned.
 
     Returns
     -------
     SVDResult or array
-        This rank's rows of U (h, n); S (n,) descending and Vh (n, n), the same on every rank. Of a DTensor they are DTensors: U of its
-        placement, S and Vh replicated.
+        This rank's rows of U (h, n); S (n,) descending and Vh (n, n), the same on every rank. For a DTensor, U is a
+        DTensor with the same placement, and S and Vh are replicated DTensors.
 
     Examples
     --------
@@ -756,19 +786,20 @@ def svd(
 
 
 def merge(stream: StreamingR, comm: Any) -> StreamingR:
-    """The rows and right-hand sides that the streams of all ranks of `comm` were given, as one `StreamingR`, the same on every rank.
+    """One `StreamingR` of all rows and right-hand sides in the streams of the ranks of `comm`, the same on every rank.
 
     Parameters
     ----------
     stream : StreamingR
-        This rank's, on the host, which has been given a block, of no rows if it has none. It stays as it is.
+        This rank's stream, on the host. It must have been given a block, a block of no rows if the rank has none. It is
+        not changed.
     comm
         As for `qr`.
 
     Returns
     -------
     StreamingR
-        Its R has the same bits on every rank; the report of its `solve` is that of this rank's rows.
+        Its R has the same bits on every rank. The report of its `solve` describes this rank's rows.
 
     Examples
     --------
@@ -785,7 +816,7 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
         merged = copy.copy(stream)
         merged._fitted()
         state, _, place = merged._operands(merged._save())
-        if isinstance(place, OnHost):  # a stream beside a GPU gives its state on the host
+        if isinstance(place, OnHost):  # also if a GPU computes: then the state lies on the host, too
             place = ON_HOST
         return place, merged, place.core.distributed_merge, *state, place.where(merged._threads)
 
@@ -798,15 +829,15 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
 
 
 class GramSchmidt:
-    """A = QR whose columns are appended and whose rows are spread over ranks; existing Q and R do not change.
+    """A = QR whose columns are appended and whose rows are spread over ranks. Existing Q and R do not change.
 
-    Classical Gram-Schmidt, reorthogonalised always. Every rank makes one, together, and calls `append` with its own rows of the same
-    columns. An error of one rank is raised on all.
+    The method is classical Gram-Schmidt that always reorthogonalises. All ranks make an object together, and call
+    `append` together, each with its own rows of the same columns. An error of one rank is raised on all ranks.
 
     Parameters
     ----------
     m : int
-        This rank's rows.
+        Number of this rank's rows.
     comm, threads
         As for `qr`.
     dtype : float64 or float32
@@ -830,7 +861,7 @@ class GramSchmidt:
             self._begin(integer("m", m, 0), ON_HOST)
             return self._operands(np.empty((self.shape[0], 0), self._dtype), ON_HOST)
 
-        # no columns: the ranks agree on the type
+        # appends no columns, so that the ranks agree on the type
         _together(comm, prepare, self._append)
 
     def _begin(self, m: int, place: Place) -> None:
@@ -846,7 +877,7 @@ class GramSchmidt:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(M, K): this rank's rows, and K columns so far."""
+        """(M, K): the numbers of this rank's rows and of columns so far."""
         return self._basis.rows, self._basis.cols
 
     @property
@@ -862,7 +893,10 @@ class GramSchmidt:
             return self._place.give_back(self._basis.r(self._place.where(self._threads)))
 
     def append(self, columns: Any) -> None:
-        """Append columns (M, P), or one, (M,), of this rank's rows. After an exception, which all ranks raise, the state is unchanged."""
+        """Append this rank's rows of `columns`, (M, P), or (M,) for one.
+
+        After an exception, on all ranks, the state is unchanged.
+        """
 
         def prepare() -> tuple:
             name = "distributed.GramSchmidt.append"

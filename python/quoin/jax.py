@@ -1,10 +1,11 @@
 """QR as functions of JAX, on CPUs and NVIDIA GPUs: they compile, differentiate and batch.
 
-Signatures are those of jax.numpy.linalg, so that a user changes an import. `jax.jit`, `jax.vmap` (one call for the whole batch),
-`jax.grad`, `jax.jvp` and `jax.shard_map` along the batch apply. Arrays may have any leading dimensions. Entries are not checked: NaN
-and Inf propagate. On a GPU, where the package has the CUDA backend, work is ordered on XLA's stream.
+Signatures are as in jax.numpy.linalg, so that a user only changes an import. `jax.jit`, `jax.vmap` (one call for the
+whole batch), `jax.grad`, `jax.jvp` and `jax.shard_map` along the batch apply. Arrays may have any leading dimensions.
+Entries are not checked, so that NaN and Inf propagate. On a GPU, which needs the CUDA backend in the package, work is
+ordered on XLA's stream.
 
-`pip install '.[jax]'` builds the package with it and installs JAX.
+`pip install '.[jax]'` builds the package with this module and installs JAX.
 
 >>> import jax, jax.numpy as jnp, quoin.jax
 >>> A = jax.random.normal(jax.random.key(0), (8, 500, 20))
@@ -55,7 +56,7 @@ class GEQRF(NamedTuple):
 
 
 class LSTSQ(NamedTuple):
-    """As jax.numpy.linalg.lstsq, but that rank and s are empty."""
+    """The result of jax.numpy.linalg.lstsq, except that rank and s are empty."""
 
     x: Array
     residuals: Array
@@ -70,13 +71,13 @@ def qr(a: Array, mode: str = "reduced") -> Any:
     ----------
     a : Array, shape (..., M, N)
     mode : 'reduced', 'complete', 'r' or 'raw'
-        Q (..., M, K) and R (..., K, N) with K = min(M, N); Q (..., M, M) and R (..., M, N); R (..., K, N) alone; or the transpose of
-        LAPACK's reflectors (..., N, M) and taus (..., K).
+        In this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M) and R (..., M, N);
+        R (..., K, N) alone; or the transpose of LAPACK's reflectors (..., N, M) and taus (..., K).
 
     Notes
     -----
-    The signs of R's diagonal are not fixed. Derivatives need an `a` whose first K columns are linearly independent, and in mode 'complete'
-    M <= N; mode 'raw' has none.
+    The signs of R's diagonal are not fixed. Derivatives need an `a` whose first K columns are linearly
+    independent, and M <= N in mode 'complete'. Mode 'raw' has no derivatives.
     """
     (A,) = _arrays("qr", (a, 2))
     m, n = A.shape[-2:]
@@ -99,7 +100,7 @@ def orthonormalize(a: Array) -> Array:
 
 
 def geqrf(a: Array) -> GEQRF:
-    """V, tau and R of `a` in LAPACK's format; without derivatives."""
+    """V, tau and R of `a` in LAPACK's format, without derivatives."""
     (A,) = _arrays("geqrf", (a, 2))
     V, taus = _call("geqrf", _types(A, A.shape, (*A.shape[:-2], min(A.shape[-2:]), 1)), A)
     return GEQRF(V, taus[..., 0])
@@ -115,9 +116,10 @@ def householder_product(a: Array, taus: Array) -> Array:
 
 
 def apply_q(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool = False) -> Array:
-    """Q c, or c Q with left=False, Qᵀ for Q with transpose=True, Q = H_1 … H_k being M × M: jax.lax.linalg.ormqr.
+    """Q c, or c Q with left=False, as jax.lax.linalg.ormqr.
 
-    `a` and `taus` are the reflectors, as of `geqrf`.
+    Q = H_1 … H_k is M × M, and transpose=True takes Qᵀ in its place. `a` and `taus` are the reflectors, as from
+    `geqrf`.
     """
     A, taus, C = _arrays("apply_q", (a, 2), (taus, 1), (c, 2))
     m, n, k = *A.shape[-2:], taus.shape[-1]
@@ -133,10 +135,10 @@ def apply_q(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bo
 
 @_precise
 def lstsq(a: Array, b: Array) -> LSTSQ:
-    """The minimiser of ‖a x − b‖, or for M < N the solution of least norm, of an `a` with full rank: jax.numpy.linalg.lstsq.
+    """The minimiser of ‖a x − b‖, or for M < N the solution of least norm, as jax.numpy.linalg.lstsq.
 
-    `a` is (..., M, N) and b (..., M) or (..., M, P). `residuals` (..., P) are the squares of the norms of the columns of a x − b. An `a`
-    without full rank is not detected; `quoin.lstsq` refuses it.
+    `a` is (..., M, N) and b is (..., M) or (..., M, P). `residuals` (..., P) are the squared norms of the columns of a
+    x − b. `a` must have full rank; an `a` without it is not detected here, while `quoin.lstsq` refuses it.
     """
     A, B = _arrays("lstsq", (a, 2), (b, 1))
     vector = B.ndim == 1 or B.shape == A.shape[:-1]
@@ -155,11 +157,11 @@ def lstsq(a: Array, b: Array) -> LSTSQ:
     return LSTSQ(X[..., 0] if vector else X, jnp.square(A @ X - B).sum(-2), empty.astype(int), empty)
 
 
-# ---- what is refused, in JAX's own kind of error -------------------------------------------------------------------------
+# ---- checks of arguments, with errors as JAX's own -----------------------------------------------------------------------
 
 
 def _arrays(function: str, *given: tuple[Any, int]) -> list[Array]:
-    """Arrays, with their least numbers of dimensions, as those of one type."""
+    """Returns the arrays of pairs (array, its least number of dimensions), converted to one type."""
     for A, ndim in given:
         if not isinstance(A, (Array, np.ndarray)):
             raise TypeError(f"quoin.jax.{function}: expected an array, and got {type(A).__name__}")
@@ -172,7 +174,7 @@ def _arrays(function: str, *given: tuple[Any, int]) -> list[Array]:
 
 
 def _broadcast(*given: tuple[Array, int]) -> list[Array]:
-    """Of the leading dimensions, those beyond the last so many."""
+    """Broadcasts the leading dimensions of pairs (array, last), which are all but its `last` last ones."""
     leading = jnp.broadcast_shapes(*(A.shape[: A.ndim - last] for A, last in given))
     return [jnp.broadcast_to(A, (*leading, *A.shape[A.ndim - last :])) for A, last in given]
 
@@ -181,12 +183,12 @@ def _broadcast(*given: tuple[Array, int]) -> list[Array]:
 
 
 def _call(target: str, results: list[Any], *arrays: Array) -> Any:
-    """The target's results, of these types."""
+    """Calls the target and returns its results, of the types `results`."""
     return jax.ffi.ffi_call(f"quoin_{target}", results, vmap_method="broadcast_all")(*arrays)
 
 
 def _types(A: Array, *shapes: tuple[int, ...]) -> list[Any]:
-    """Of A with these shapes: they vary over the axes of a mesh over which A varies."""
+    """Returns types like A's with the given shapes. Such arrays vary over the axes of a mesh over which A varies."""
     return [jax.typeof(A).update(shape=shape) for shape in shapes]
 
 
@@ -201,9 +203,11 @@ def _qr(A: Array) -> tuple[Array, Array]:
 @_qr.defjvp
 @_precise
 def _qr_jvp(primals: tuple[Array], tangents: tuple[Array]) -> Any:
-    """Of A = Q R and its first k columns X = Q R₁ (Walter and Lehmann 2018), P = dX R₁⁻¹, S = Qᵀ P and Ω = Qᵀ dQ:
+    """Returns Q and R and their tangents (Walter and Lehmann 2018).
 
-    Ω = L − Lᵀ, L the strict lower triangle of S;    dQ = P + Q (Ω − S);    dR = Qᵀ dA − Ω R.
+    With the first k columns X = Q R₁ of A = Q R, P = dX R₁⁻¹, S = Qᵀ P, and L the strict lower triangle of S:
+
+    Ω = Qᵀ dQ = L − Lᵀ;    dQ = P + Q (Ω − S);    dR = Qᵀ dA − Ω R.
     """
     (A,), (dA,) = primals, tangents
     Q, R = _qr(A)
@@ -241,7 +245,10 @@ def _apply_q_jvp(transpose: bool, primals: tuple[Array, ...], tangents: tuple[Ar
 
 @_precise
 def _by_full_t(A: Array, taus: Array, C: Array, transpose: bool) -> Array:
-    """C − V op(T) VᵀC with T = (I + D U)⁻¹ D, D = diag(tau), U the strict upper triangle of VᵀV (Joffrain et al. 2006)."""
+    """Returns C − V op(T) VᵀC (Joffrain et al. 2006).
+
+    T = (I + D U)⁻¹ D with D = diag(tau) and U the strict upper triangle of VᵀV.
+    """
     m, k = A.shape[-2:]
     V = jnp.tril(A, -1) + jnp.eye(m, k, dtype=A.dtype)
     D = taus[..., None] * jnp.eye(k, dtype=A.dtype)

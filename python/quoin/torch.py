@@ -1,13 +1,13 @@
 """QR as operators of PyTorch: they train, compile and batch.
 
-Signatures are those of torch.linalg, so that a user changes an import. The operators (torch.ops.quoin) have fake kernels, so that
-torch.compile(fullgraph=True) traces through them; derivatives of any order in reverse and forward mode; and rules for torch.func and
-vmap, by which a vmap is one batch. Tensors may have any leading dimensions, on the CPU or on a GPU (where the package has the CUDA
-backend).
+Signatures are as in torch.linalg, so that a user only changes an import. The operators (torch.ops.quoin) have fake
+kernels, so that torch.compile(fullgraph=True) traces through them. They have derivatives of any order in reverse and
+forward mode, and rules for torch.func and vmap; a vmap runs as one batch. Tensors may have any leading dimensions, on
+the CPU or on a GPU (if the package has the CUDA backend).
 
-float32 and float64 are computed as they are. float16 and bfloat16 are computed in float32; results are float32, or with `dtype` rounded
-once. Under autocast the operators and their first derivatives compute in float32. Entries are not checked: NaN and Inf propagate, as in
-torch.linalg, and nothing waits for a GPU.
+float32 and float64 are computed in their own type. float16 and bfloat16 are computed in float32; results are float32,
+or rounded once to `dtype`. Under autocast the operators and their first derivatives compute in float32. Entries are not
+checked: NaN and Inf propagate, as in torch.linalg, and no call waits for a GPU.
 
 >>> import torch, quoin.torch
 >>> A = torch.randn(8, 500, 20, dtype=torch.float64, requires_grad=True)
@@ -48,7 +48,7 @@ class GEQRF(NamedTuple):
 
 
 class LSTSQ(NamedTuple):
-    """As torch.linalg.lstsq with driver='gels': rank and singular_values are empty."""
+    """The result of torch.linalg.lstsq with driver='gels': rank and singular_values are empty."""
 
     solution: Tensor
     residuals: Tensor
@@ -63,14 +63,15 @@ def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) ->
     ----------
     A : Tensor, shape (..., M, N)
     mode : 'reduced', 'complete' or 'r'
-        Q (..., M, K) and R (..., K, N) with K = min(M, N); Q (..., M, M); or an empty Q and R.
+        In this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M) and R (..., M, N); or an
+        empty Q and R (..., K, N).
     dtype : torch.dtype, optional
-        Of the results, to which they are rounded once.
+        Type of the results, which are rounded to it once.
 
     Notes
     -----
-    The signs of R's diagonal are not fixed. Derivatives need an A of full rank, in mode 'complete' M <= N; unlike torch.linalg.qr's, R
-    has them in mode 'r' too.
+    The signs of R's diagonal are not fixed. Derivatives need an A of full rank, and M <= N in mode 'complete'. R
+    has derivatives in mode 'r' too, unlike in torch.linalg.qr.
     """
     if mode == "reduced" and dtype is None and type(A) is Tensor and A.dtype in _COMPUTED and A.ndim >= 2:
         return QR(*_thin_qr(A))
@@ -84,13 +85,13 @@ def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) ->
 
 
 def orthonormalize(A: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
-    """The thin Q alone, (..., M, K), of A and `dtype` as for `qr`."""
+    """The thin Q alone, (..., M, K). A and `dtype` are as for `qr`."""
     A, dtype = _matrix("orthonormalize", A, dtype)
     return _thin_qr(A)[0].to(dtype)
 
 
 def geqrf(A: Tensor) -> GEQRF:
-    """V, tau and R of A in LAPACK's format, as torch.geqrf; without derivatives."""
+    """V, tau and R of A in LAPACK's format, as torch.geqrf, without derivatives."""
     A, _ = _matrix("geqrf", A, None)
     return GEQRF(*_geqrf_operator(A))
 
@@ -105,9 +106,10 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
 
 
 def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Q other, or other Q with left=False, Qᵀ for Q with transpose=True, Q = H_1 … H_k being M × M: torch.ormqr.
+    """Q other, or other Q with left=False, as torch.ormqr.
 
-    `input` and `tau` are the reflectors, as of `geqrf`.
+    Q = H_1 … H_k is M × M, and transpose=True takes Qᵀ in its place. `input` and `tau` are the reflectors, as from
+    `geqrf`.
     """
     A, tau = _reflectors("apply_q", input, tau)
     C, _ = _matrix("apply_q", other, None)
@@ -121,10 +123,11 @@ def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transp
 
 
 def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None) -> LSTSQ:
-    """The minimiser of ‖A X − B‖, or for M < N the solution of least norm, of an A with full rank: torch.linalg.lstsq.
+    """The minimiser of ‖A X − B‖, or for M < N the solution of least norm, as torch.linalg.lstsq.
 
-    B is (..., M) or (..., M, P). `driver` may be 'gels', which this is and which takes no `rcond`. `residuals` are the
-    squares of the norms of the columns of A X − B where M > N. A without full rank is not detected, as by 'gels'; `quoin.lstsq` refuses it.
+    B is (..., M) or (..., M, P). `driver` is 'gels' or None, and `rcond` is None, since 'gels' takes none. `residuals`
+    are the squared norms of the columns of A X − B if M > N, and empty otherwise. A must have full rank; an A without
+    it is not detected, as with 'gels', while `quoin.lstsq` refuses it.
     """
     if driver not in (None, "gels") or rcond is not None:
         raise RuntimeError("quoin.torch.lstsq: the driver is 'gels', which takes no rcond")
@@ -142,7 +145,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None
     return LSTSQ(X.squeeze(-1) if vector else X, residuals, empty.long(), empty)
 
 
-# ---- what is refused, in PyTorch's own kind of error ---------------------------------------------------------------------
+# ---- checks of arguments, with errors as PyTorch's own -------------------------------------------------------------------
 
 
 def _shape(A: Tensor) -> str:
@@ -150,7 +153,7 @@ def _shape(A: Tensor) -> str:
 
 
 def _matrix(function: str, A: Any, dtype: torch.dtype | None) -> tuple[Tensor, torch.dtype]:
-    """A in the type in which it is computed, and the type of the results."""
+    """Returns A in the type of the computation, and the type of the results."""
     if not isinstance(A, Tensor):
         raise TypeError(f"quoin.torch.{function}(): argument must be Tensor, not {type(A).__name__}")
     if A.dim() < 2:
@@ -184,7 +187,7 @@ def _reflectors(function: str, A: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _broadcast(*tensors: tuple[Tensor, int]) -> list[Tensor]:
-    """Of the leading dimensions, those beyond the last so many."""
+    """Broadcasts the leading dimensions of pairs (tensor, last), which are all but its `last` last ones."""
     leading = torch.broadcast_shapes(*(tensor.shape[: tensor.dim() - last] for tensor, last in tensors))
     return [tensor.expand(*leading, *tensor.shape[tensor.dim() - last :]) for tensor, last in tensors]
 
@@ -195,14 +198,15 @@ _library = torch.library.Library("quoin", "DEF")
 
 
 def _autocast_off(device: torch.device) -> Any:
-    """A context in which PyTorch's products have the type of their factors."""
+    """Returns a context that has PyTorch's products keep the type of their factors."""
     if torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return contextlib.nullcontext()
 
 
 def _dispatched(operator: Callable[..., Any], *inputs: Any) -> Any:
-    with _autocast_off(inputs[0].device):  # at the levels of torch.func too, which an operator cannot change once it is called
+    # autocast is off at the levels of torch.func too, which an operator cannot change once it is called
+    with _autocast_off(inputs[0].device):
         return operator(*inputs)
 
 
@@ -219,21 +223,23 @@ def _define(
     tangents: Callable[..., Any] = _no_derivative,
     instead: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The operator `schema`, computed by `kernel` and by `fake` in shape alone, both of them for any leading dimensions.
+    """Defines the operator `schema`.
 
-    `saved` are those of its tensors, inputs and then outputs, that its derivatives need. `gradients` makes the gradients of its
-    tensors in from those of its outputs, `tangents` the tangents of its outputs from those of its tensors in. Both are called with
-    the saved tensors, the other inputs, and what they start from: None where that is zero. `instead` is called in the
-    operator's place where autograd records.
+    `kernel` computes it and `fake` makes results of the right shapes, both for any leading dimensions. `saved` selects
+    the tensors that the derivatives need from the operator's tensors, inputs first, then outputs. `gradients` makes the
+    gradients of the input tensors from the gradients of the outputs. `tangents` makes the tangents of the outputs from
+    the tangents of the input tensors. Both are called with the saved tensors, the other inputs, and the given gradients
+    or tangents, with None for zero. `instead` is called in place of the operator if autograd records.
 
-    Returns the function by which quoin.torch calls the operator. It goes past PyTorch's dispatcher where nobody would notice.
+    Returns the function that quoin.torch calls for the operator. It bypasses PyTorch's dispatcher if that makes no
+    difference.
     """
     name = schema.partition("(")[0]
     _library.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
     operator = getattr(torch.ops.quoin, name).default
 
     def computed(*inputs: Any) -> Any:
-        with torch._C._AutoDispatchBelowADInplaceOrView():  # a result that is a transpose is no view to autograd
+        with torch._C._AutoDispatchBelowADInplaceOrView():  # a transposed result is no view for autograd
             return kernel(*inputs)
 
     for device in ("CPU", "CUDA"):
@@ -268,16 +274,17 @@ def _define(
             return *gradients(*tensors, *ctx.others, *its), *(None for _ in ctx.others)
 
     def jvp(ctx: Any, *its: Any) -> Any:
-        tensors = [torch.ops.aten._fw_primal(x, 0) for x in ctx.saved_tensors]  # with the derivatives of the levels below alone
+        # with only the derivatives of the levels below
+        tensors = [torch.ops.aten._fw_primal(x, 0) for x in ctx.saved_tensors]
         with forward_ad._set_fwd_grad_enabled(True):
             return tangents(*tensors, *ctx.others, *its[: len(its) - len(ctx.others)])
 
     def at_one_level(*inputs: Any) -> Any:
-        # what is below are other levels of torch.func, whose derivatives PyTorch has switched off together with this one's
+        # below are other levels of torch.func; PyTorch has switched off their derivatives together with this level's
         with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
             return operator(*inputs)
 
-    # torch.func has split its levels before an operator comes here: a Function of one level, which does not do it again
+    # torch.func has split its levels before it calls an operator, so that a Function of one level is enough
     methods = {"forward": at_one_level, "setup_context": setup_context, "backward": backward, "jvp": jvp}
     one_level = torch.autograd.function._SingleLevelFunction
     function = type(name, (one_level,), {key: staticmethod(method) for key, method in methods.items()})
@@ -320,17 +327,17 @@ _keys_of, _modes = torch._C._dispatch_keys, torch._C._dispatch_tls_local_include
 
 
 def _no_mode() -> bool:
-    """Whether a call is eager and under no transformation, mode of PyTorch's dispatcher, or forward derivative."""
+    """Whether a call is eager, without a transformation, a mode of PyTorch's dispatcher, or a forward derivative."""
     return _modes().raw_repr() in _NO_MODE and forward_ad._current_level < 0
 
 
 def _is_plain(A: Tensor) -> bool:
-    """Whether PyTorch's dispatcher would do no more for A than record autograd: no subclass, and no bit for a negative."""
+    """Whether PyTorch's dispatcher would only record autograd for A, which is no subclass and has no negative bit."""
     return type(A) in _OWN_TYPES and _keys_of(A).raw_repr() in _PLAIN
 
 
 def _empty(like: Tensor, rows: Any, cols: Any) -> Tensor:
-    """As the results are stored: each matrix by columns."""
+    """Returns an empty tensor as results are stored, each matrix by columns."""
     return like.new_empty(*like.shape[:-2], cols, rows).mT
 
 
@@ -384,14 +391,14 @@ def _householder_product(A: Tensor, tau: Tensor) -> Tensor:
 
 
 def _each(call: Any, results: Tensor, *stacks: Tensor) -> Tensor:
-    """Matrix by matrix of stacks."""
+    """Sets each matrix of `results` to `call` of the matrices of `stacks`, and returns `results`."""
     for index in itertools.product(*map(range, results.shape[:-2])):
         results[index] = call(*(stack[index].detach() for stack in stacks))
     return results
 
 
 def _solve(A: Tensor, B: Tensor, Q: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
-    """The X of `lstsq` by Q and R of A, or of Aᵀ where A is wide; and B − A X where A is tall, otherwise nothing."""
+    """Returns X of `lstsq` from Q and R of A (of Aᵀ if A is wide), and B − A X if A is tall, else an empty tensor."""
     m, n = A.shape[-2:]
     with _autocast_off(A.device):
         X = _over(R, Q.mT @ B) if m >= n else Q @ _under(R, B)
@@ -402,22 +409,22 @@ def _solve(A: Tensor, B: Tensor, Q: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _over(R: Tensor, B: Tensor) -> Tensor:
-    """R⁻¹ B."""
+    """Returns R⁻¹ B."""
     return torch.linalg.solve_triangular(R, B, upper=True)
 
 
 def _under(R: Tensor, B: Tensor) -> Tensor:
-    """R⁻ᵀ B."""
+    """Returns R⁻ᵀ B."""
     return torch.linalg.solve_triangular(R.mT, B, upper=False)
 
 
 def _times_inverse(B: Tensor, R: Tensor) -> Tensor:
-    """B R⁻¹."""
+    """Returns B R⁻¹."""
     return torch.linalg.solve_triangular(R, B, upper=True, left=False)
 
 
 def _first(A: Tensor, k: int) -> Tensor:
-    """The first k columns."""
+    """Returns the first k columns."""
     return A if A.shape[-1] == k else A[..., :k]  # a slice of all columns has no rule for some of PyTorch's transformations
 
 
@@ -426,9 +433,11 @@ def _or_zeros(derivative: Tensor | None, like: Tensor) -> Tensor:
 
 
 def _qr_gradients(Q: Tensor, R: Tensor, complete: bool, gQ: Tensor | None, gR: Tensor | None) -> tuple[Tensor]:
-    """The gradient of A = Q R from those of Q (M × K) and R (K × N): Walter and Lehmann (2018); for M < N Roberts and Roberts (2020).
+    """Returns the gradient of A = Q R from the gradients of Q (M × K) and R (K × N).
 
-    A = [X Y], R = [R₁ R₂]:    Y = Q R₂ gives gY = Q gR₂, and adds Y gR₂ᵀ to gQ;
+    See Walter and Lehmann (2018), and for M < N Roberts and Roberts (2020). With A = [X Y] and R = [R₁ R₂]:
+
+    Y = Q R₂ gives gY = Q gR₂, and adds Y gR₂ᵀ to gQ;
     gX = (gQ + Q S) R₁⁻ᵀ,    S symmetric with the upper triangle of gR₁ R₁ᵀ − Qᵀ gQ.
     """
     k, n = Q.shape[-1], R.shape[-1]
@@ -444,11 +453,11 @@ def _qr_gradients(Q: Tensor, R: Tensor, complete: bool, gQ: Tensor | None, gR: T
     return (torch.cat([gX, Q @ gR2], dim=-1) if n > k else gX,)
 
 
-_LARGEST_OF_LOOPS = 1 << 14  # M K N from which on PyTorch's products take less time than plain loops
+_LARGEST_OF_LOOPS = 1 << 14  # up to this M K N plain loops take less time than PyTorch's products
 
 
 class _ThinQR(torch.autograd.Function):
-    """The operator qr of plain tensors: what an eager call takes, in less time than PyTorch's dispatcher."""
+    """The operator qr for plain tensors in eager calls. It takes less time than PyTorch's dispatcher."""
 
     @staticmethod
     def forward(ctx: Any, A: Tensor) -> tuple[Tensor, Tensor]:
@@ -475,7 +484,9 @@ def _thin_qr(A: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _qr_tangents(Q: Tensor, R: Tensor, complete: bool, dA: Tensor) -> tuple[Tensor, Tensor]:
-    """The tangents of Q and R from that of A = [X Y], R = [R₁ R₂]: with C = dX R₁⁻¹ and the skew W of tril(Qᵀ C, −1),
+    """Returns the tangents of Q and R from the tangent of A.
+
+    With A = [X Y], R = [R₁ R₂], C = dX R₁⁻¹ and the skew W with the strict lower triangle of Qᵀ C:
 
     dQ = C − Q (QᵀC − W),    dR₁ = (QᵀC − W) R₁,    dR₂ = Qᵀ (dY − dQ R₂).
     """
@@ -497,7 +508,10 @@ def _refuse_complete() -> None:
 
 
 def _compact(A: Tensor, tau: Tensor) -> tuple[Tensor, ...]:
-    """V, D = diag(tau), U = the strict upper triangle of VᵀV, M = I + D U, T = M⁻¹ D: Q = I − V T Vᵀ (Joffrain et al. 2006)."""
+    """Returns V, D, U, M and T of Q = I − V T Vᵀ (Joffrain et al. 2006).
+
+    D = diag(tau), U is the strict upper triangle of VᵀV, M = I + D U and T = M⁻¹ D.
+    """
     k = tau.shape[-1]
     V = A[..., :k].tril(-1) + torch.eye(A.shape[-2], k, dtype=A.dtype, device=A.device)
     D = torch.diag_embed(tau)
@@ -507,7 +521,7 @@ def _compact(A: Tensor, tau: Tensor) -> tuple[Tensor, ...]:
 
 
 def _apply_q_gradients(A: Tensor, tau: Tensor, C: Tensor, transpose: bool, gY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of A, tau and C from that of Y = C − V S, S = op(T) P, P = Vᵀ C."""
+    """Returns the gradients of A, tau and C from the gradient of Y = C − V S, with S = op(T) P and P = Vᵀ C."""
     V, D, U, M, T = _compact(A, tau)
     opT = T.mT if transpose else T
     P = V.mT @ C
@@ -527,7 +541,7 @@ def _apply_q_gradients(A: Tensor, tau: Tensor, C: Tensor, transpose: bool, gY: T
 def _apply_q_tangents(
     A: Tensor, tau: Tensor, C: Tensor, transpose: bool, dA: Tensor | None, dtau: Tensor | None, dC: Tensor | None
 ) -> Tensor:
-    """The tangent of Y = C − V op(T) Vᵀ C, from M T = D."""
+    """Returns the tangent of Y = C − V op(T) Vᵀ C, with dT from M T = D."""
     V, D, U, M, T = _compact(A, tau)
     dV = _or_zeros(dA, A)[..., : tau.shape[-1]].tril(-1)
     dD = torch.diag_embed(_or_zeros(dtau, tau))
@@ -547,10 +561,12 @@ def _columns_of_identity(A: Tensor) -> Tensor:
 def _solve_gradients(
     A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, E: Tensor, gX: Tensor | None, gE: Tensor | None
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of A and B from those of X and E = B − A X. Those of Q and R are in A's.
+    """Returns the gradients of A and B from the gradients of X and E = B − A X.
 
-    Of full column rank, with G = gX − Aᵀ gE, W = (AᵀA)⁻¹ G, Z = A W + gE:    gA = E Wᵀ − Z Xᵀ, gB = Z.
-    Of full row rank, with Y = (A Aᵀ)⁻¹ B, Z = (A Aᵀ)⁻¹ A gX:    gA = Y (gX − Aᵀ Z)ᵀ − Z Xᵀ, gB = Z.
+    Q and R depend on A, so that their gradients are included in A's, and None is returned for them.
+
+    For full column rank, with G = gX − Aᵀ gE, W = (AᵀA)⁻¹ G, Z = A W + gE:    gA = E Wᵀ − Z Xᵀ, gB = Z.
+    For full row rank, with Y = (A Aᵀ)⁻¹ B, Z = (A Aᵀ)⁻¹ A gX:    gA = Y (gX − Aᵀ Z)ᵀ − Z Xᵀ, gB = Z.
     """
     m, n = A.shape[-2:]
     gX = _or_zeros(gX, X)
@@ -570,9 +586,10 @@ def _solve_gradients(
 def _solve_tangents(
     A: Tensor, B: Tensor, Q: Tensor, R: Tensor, X: Tensor, E: Tensor, dA: Tensor | None, dB: Tensor | None, dQ: Any, dR: Any
 ) -> tuple[Tensor, Tensor]:
-    """The tangents of X and E = B − A X, with C = dB − dA X: dE = C − A dX and
+    """Returns the tangents of X and E = B − A X. With C = dB − dA X:
 
-    dX = R⁻¹ (Qᵀ C + R⁻ᵀ dAᵀ E) of full column rank, dX = Q R⁻ᵀ C + (I − Q Qᵀ) dAᵀ (A Aᵀ)⁻¹ B of full row rank.
+    dE = C − A dX,
+    dX = R⁻¹ (Qᵀ C + R⁻ᵀ dAᵀ E) for full column rank,    dX = Q R⁻ᵀ C + (I − Q Qᵀ) dAᵀ (A Aᵀ)⁻¹ B for full row rank.
     """
     m, n = A.shape[-2:]
     dA = _or_zeros(dA, A)
@@ -593,7 +610,7 @@ _r_operator = _define(
     lambda A: _empty(A, _smaller(A), A.shape[-1]),
     slice(0, 2),
     tangents=lambda A, R, dA: _qr_tangents(_times_inverse(_first(A, R.shape[-2]), _first(R, R.shape[-2])), R, False, dA)[1],
-    instead=lambda A: torch.ops.quoin.qr(A, False)[1],  # with Q, which gradients need
+    instead=lambda A: torch.ops.quoin.qr(A, False)[1],  # computes Q as well, because gradients need it
 )
 _geqrf_operator = _define(
     "geqrf(Tensor A) -> (Tensor, Tensor)",

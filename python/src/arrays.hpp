@@ -33,14 +33,14 @@ struct StridedMatrix {
     StridedMatrix transposed() const { return {data, cols, rows, col_stride, row_stride}; }
     MatrixView<const T, D> view() const { return {data, rows, cols, cols > 1 ? col_stride : std::max<Index>(1, rows)}; }
     bool is_readable() const { return column_major() || row_major(); }
-    /// A column-major or row-major matrix as the library reads it.
+    /// Returns a column-major or row-major matrix as an input of the library.
     InputView<T, D> input() const {
         if (column_major()) return view();
         return RowMajorView<const T, D>{data, rows, cols, rows > 1 ? row_stride : std::max<Index>(1, cols)};
     }
 };
 
-/// A column-major copy of A.
+/// Returns a column-major copy of A.
 template <class T>
 Matrix<T> copy_of(Context<Host>& ctx, const StridedMatrix<T, Host>& A) {
     Matrix<T> B(A.rows, A.cols);
@@ -62,20 +62,20 @@ void load(Context<Host>&, const StridedMatrix<T, Host>& A, MatrixView<T> B) {
         for (Index i = 0; i < A.rows; ++i) B(i, j) = A.at(i, j);
     }
 }
-/// A of the host in the memory of the context's device.
+/// Moves the host's matrix A to the memory of the context's device.
 template <class T>
 Matrix<T> placed(Context<Host>&, Matrix<T>&& A) {
     return std::move(A);
 }
 
-/// A = QR in memory that the library allocates; the last argument is for arrays on a GPU.
+/// Factors A = QR in memory that the library allocates. The last argument is for arrays on a GPU.
 template <class T>
 QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
     if (A.is_readable()) return qr<T, Host>(ctx, A.input(), options);
     return qr<T, Host>(ctx, copy_of<T>(ctx, A), plan_qr<T>(ctx, A.rows, A.cols, options));
 }
 
-/// A as a column-major view: of its own memory, or of a copy.
+/// A as a column-major view of its own memory or of a copy.
 template <class T, class D>
 struct ColumnMajor {
     ColumnMajor(Context<D>& ctx, const StridedMatrix<T, D>& A)
@@ -88,7 +88,7 @@ struct ColumnMajor {
     MatrixView<const T, D> view;
 };
 
-/// A as an input of the library: in its own memory, or a copy where neither its rows nor its columns are dense.
+/// A as an input of the library, in its own memory, or as a copy if neither its rows nor its columns are contiguous.
 template <class T, class D>
 struct Readable {
     Readable(Context<D>& ctx, const StridedMatrix<T, D>& A)
@@ -101,7 +101,8 @@ struct Readable {
     InputView<T, D> view;
 };
 
-/// The matrices in the last two dimensions of an array of at least two; the leading ones are the batch, in C order.
+/// The matrices in the last two dimensions of an array of at least two. The leading dimensions are the batch, in C
+/// order.
 template <class T, class D>
 class Batch {
 public:
@@ -125,7 +126,7 @@ public:
         const std::size_t d = array_.ndim();
         return {array_.data() + offset, rows(), cols(), array_.stride(d - 2), array_.stride(d - 1)};
     }
-    /// The distance from each matrix to the next one, or nothing where it is not the same for all.
+    /// Returns the distance from each matrix to the next, or nothing if the distances differ.
     std::optional<Index> stride() const {
         Index stride = 0, extent = 1;
         for (std::size_t d = shape_.size(); d-- > 0;) {
@@ -144,16 +145,17 @@ private:
     Index count_ = 1;
 };
 
-/// The matrix of an array of two dimensions.
+/// Returns the matrix of an array of two dimensions.
 template <class T, class D>
 StridedMatrix<T, D> matrix_of(const Array<T, D>& array) {
     return Batch<T, D>(array)[0];
 }
 
-/// Returns an array of `shape` and `strides` that owns the memory of M: of the library Kind, or a DLPack capsule if none is given.
+/// Returns an array of `shape` and `strides` that owns the memory of M: of the library Kind, or a DLPack capsule if
+/// none is given.
 template <class T, class... Kind>
 nb::object to_library(Matrix<T>&& M, const std::vector<std::size_t>& shape, const std::vector<std::int64_t>& strides) {
-    static T nothing;  // an array of no entries has an address too
+    static T nothing;  // an array without entries needs an address, too
     auto* owned = new Matrix<T>(std::move(M));
     nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Matrix<T>*>(p); });
     T* data = owned->data() ? owned->data() : &nothing;
@@ -165,21 +167,21 @@ nb::object to_numpy(Matrix<T>&& M, const std::vector<std::size_t>& shape, const 
     return to_library<T, nb::numpy>(std::move(M), shape, strides);
 }
 
-/// M as an array in Fortran order.
+/// Returns M as an array in Fortran order.
 template <class T>
 nb::object to_numpy(Matrix<T>&& M) {
     const std::size_t rows = M.rows(), cols = M.cols();
     return to_numpy(std::move(M), {rows, cols}, {1, static_cast<std::int64_t>(rows)});
 }
 
-/// Mᵀ as an array in C order.
+/// Returns Mᵀ as an array in C order.
 template <class T>
 nb::object to_numpy_transposed(Matrix<T>&& M) {
     const std::size_t rows = M.rows(), cols = M.cols();
     return to_numpy(std::move(M), {cols, rows}, {static_cast<std::int64_t>(rows), 1});
 }
 
-/// A copy of A.
+/// Returns a copy of A.
 template <class T, class D>
 Matrix<T, D> own_copy(Context<D>& ctx, MatrixView<const T, D> A) {
     Matrix<T, D> B(ctx, A.rows, A.cols);
@@ -187,37 +189,39 @@ Matrix<T, D> own_copy(Context<D>& ctx, MatrixView<const T, D> A) {
     return B;
 }
 
-/// x as an array of one dimension, x a column.
+/// Returns the column x as an array of one dimension.
 template <class T>
 nb::object to_numpy_vector(Matrix<T>&& x) {
     const std::size_t rows = x.rows();
     return to_numpy(std::move(x), {rows}, {1});
 }
 
-/// How a caller gets a column-major matrix: as it is, as its transpose in C order, or one column as a vector.
+/// The form of a column-major matrix for the caller: unchanged, as its transpose in C order, or one column as a
+/// vector.
 enum class As { Matrix, Transpose, Vector };
 
-/// Matrices of one shape, one result of a batch: each column-major, one after the other. A matrix is a batch without leading
-/// dimensions.
+/// One result of a batch: column-major matrices of one shape, one after the other. A single matrix is a batch without
+/// leading dimensions.
 template <class T, class D>
 class BatchResult;
 
 template <class T>
 class BatchResult<T, Host> {
 public:
-    /// `count` matrices in all, whose rows from `given_rows` on are zeros.
+    /// Makes `count` rows×cols matrices. The unnamed arguments (the number of threads, and the number of rows that will
+    /// be written) are used for arrays on a GPU only.
     BatchResult(int, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols, Index,
                 As as = As::Matrix)
         : batch_(batch), count_(count), rows_(rows), cols_(cols), as_(as) {}
     Matrix<T> work(Index, Index) { return {}; }
-    /// The first `rows` rows of all, to be written; the others are zeros.
+    /// Returns the first `rows` rows of all matrices, to be written. The rows below are zeros.
     BatchView<T> all(Index rows) {
         memory_ = Matrix<T>(rows_, cols_ * count_);
         for (Index j = 0; rows < rows_ && j < memory_.cols(); ++j)
             std::fill(&memory_(0, j) + rows, &memory_(0, j) + rows_, T(0));
         return {memory_.data(), rows, cols_, memory_.ld(), rows_ * cols_, count_};
     }
-    /// The matrix := [M; 0].
+    /// Sets the matrix to [M; 0].
     void put(Context<Host>&, Matrix<T>&& M) {
         if (M.rows() == rows_) {
             memory_ = std::move(M);
@@ -252,7 +256,8 @@ private:
     Matrix<T> memory_;
 };
 
-/// M as the caller's array; Mᵀ, in C order, for `to_array_transposed`; of one dimension for `to_vector`, M a column.
+/// Returns M as the caller's array. `to_array_transposed` returns Mᵀ in C order, `to_vector` a column as an array of
+/// one dimension.
 template <class T>
 nb::object to_array(const Home<Host>&, int, Matrix<T>&& M) {
     return to_numpy(std::move(M));
@@ -272,7 +277,7 @@ nb::object to_vector(const Home<Host>&, int, const std::vector<T>& x) {
     return to_numpy_vector(std::move(column));
 }
 
-/// The matrix that `make(ctx)` returns as the caller's array.
+/// Returns the matrix made by `make(ctx)` as the caller's array.
 template <class D, class Make>
 nb::object array_of(const Home<D>& home, const Where<D>& where, double flops, Make&& make) {
     return to_array(home, where, result_of(home, where, flops, make));

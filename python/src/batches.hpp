@@ -1,6 +1,7 @@
 #pragma once
 
-// Factorizations and least squares of stacks, the matrices in the last two dimensions of an array, and of lists of matrices.
+// Factorizations and least squares of stacks, the matrices in the last two dimensions of an array, and of lists of
+// matrices.
 
 #include <nanobind/stl/vector.h>
 
@@ -15,7 +16,7 @@ namespace quoin::python {
 template <class T, class D>
 using List = std::vector<Array<T, D>>;
 
-/// The matrices of a call, in the caller's memory where a BatchView describes that, and otherwise copies.
+/// The matrices of a call, in the caller's memory if a BatchView can describe it, otherwise copied.
 template <class T, class D>
 class Operands {
 public:
@@ -53,11 +54,12 @@ private:
     std::vector<Matrix<T, D>> copies_;
 };
 
-/// One result of a list: an array a matrix.
+/// One result of a list, with an array for each matrix.
 template <class T, class D>
 class ListResult {
 public:
-    /// Matrices of the caller's arrays' shapes, whose rows from given(b) on are zeros.
+    /// Allocates rows(b)×cols(b) matrices for the caller's arrays. Returns their first given(b) rows; the rows below
+    /// are zeros.
     template <class RowsOf, class ColsOf, class GivenOf>
     BatchView<T, D> allocate(Context<D>& ctx, Index count, RowsOf rows, ColsOf cols, GivenOf given) {
         std::vector<MatrixView<T, D>> views;
@@ -73,7 +75,7 @@ public:
         }
         return BatchView<T, D>(std::move(views));
     }
-    /// The matrices of a batch.
+    /// Copies the matrices of a batch.
     void put(Context<D>& ctx, quoin::Batch<T, D>&& batch) {
         for (Index b = 0; b < batch.count(); ++b) {
             matrices_.emplace_back(ctx, batch[b].rows, batch[b].cols);
@@ -94,7 +96,7 @@ private:
     std::vector<Matrix<T, D>> matrices_;
 };
 
-/// to := Q_b for every m×m Q_b.
+/// Writes every m×m Q_b to `to`.
 template <class T, class D>
 void form_complete_q(Context<D>& ctx, const BatchedQR<T, D>& f, BatchView<T, D> to) {
     std::map<Index, Matrix<T, D>> identities;
@@ -144,13 +146,13 @@ public:
         for (Index b = 0; b < f_->count(); ++b) shapes.append(nb::make_tuple(f_->rows(b), f_->cols(b)));
         return shapes;
     }
-    /// R; with zeros below it, of m rows, if `complete`.
+    /// Returns R, with zeros below it up to m rows if `complete`.
     nb::object r(bool complete, const Where<D>& where) const {
         return result(
             where, [&](Index b) { return complete ? rows(b) : least(b); }, [&](Index b) { return cols(b); },
             [&](Index b) { return least(b); }, [&](Context<D>& ctx, BatchView<T, D> R) { f_->r(ctx, R); });
     }
-    /// The thin Q or, complete, the square one.
+    /// Returns the thin Q, or the square Q if `complete`.
     nb::object q(bool complete, const Where<D>& where) const {
         const auto rows_of = [&](Index b) { return rows(b); };
         return result(
@@ -160,7 +162,7 @@ public:
                 f_->form_q(ctx, Q);
             });
     }
-    /// V_Rᵀ and tau.
+    /// Returns V_Rᵀ and tau.
     nb::tuple raw(const Where<D>& where) const {
         if (stacked_) {
             const Index k = std::min(m_, n_);
@@ -181,7 +183,7 @@ public:
         });
         return nb::make_tuple(h.take(home_, where, As::Transpose), tau.take(home_, where, As::Vector));
     }
-    /// op(Q) C for a stack with these leading dimensions, or a list.
+    /// Returns op(Q) C for a stack with the same leading dimensions, or for a list.
     template <class Given>
     nb::object apply(const Given& given, bool transpose, const Where<D>& where) const {
         const auto& C = operand(given);
@@ -192,7 +194,7 @@ public:
                 f_->apply_q(ctx, transpose ? Op::Transpose : Op::None, Operands<T, D>(ctx, C).view, to);
             });
     }
-    /// X, residual norms, condition numbers, R.
+    /// Returns X, residual norms, condition numbers and R.
     template <class Given>
     nb::tuple lstsq(const Given& given, double rcond, const Where<D>& where) const {
         const auto& B = operand(given);
@@ -204,7 +206,8 @@ public:
     Report report(Index b) const { return f_->report(b); }
     Index count() const { return f_->count(); }
 
-    /// The arrays, or lists of them, of a batch's solutions: n×p matrices for a stack of m×n ones.
+    /// Returns the solutions of a batch as arrays, with n×p matrices X for a stack of m×n matrices, or as lists of
+    /// arrays.
     static nb::tuple solution(quoin::BatchedLeastSquares<T, D>&& s, bool stacked,
                               const std::vector<std::size_t>& leading, Index m, Index n, Index p, const Home<D>& home,
                               const Where<D>& where) {
@@ -249,10 +252,10 @@ private:
     Index least(Index b) const { return std::min(rows(b), cols(b)); }
     static Index columns(const Batch<T, D>& C, Index) { return C.cols(); }
     static Index columns(const List<T, D>& C, Index b) {
-        // another number of matrices is the library's error
+        // the library reports a wrong number of matrices
         return static_cast<std::size_t>(b) < C.size() ? static_cast<Index>(C[b].shape(1)) : 0;
     }
-    /// What fill(ctx, batch) writes into the first given(b) rows of every rows(b)×cols(b) matrix.
+    /// Returns rows(b)×cols(b) matrices. fill(ctx, batch) writes their first given(b) rows; the rows below are zeros.
     template <class RowsOf, class ColsOf, class GivenOf, class Fill>
     nb::object result(const Where<D>& where, RowsOf rows_of, ColsOf cols_of, GivenOf given, Fill fill) const {
         double elements = 0;
@@ -275,7 +278,7 @@ private:
     Index m_ = 0, n_ = 0;
 };
 
-/// Of a stack the thin Q and R, or R alone, or V_Rᵀ and tau.
+/// Returns for a stack the thin Q and R, R alone, or V_Rᵀ and tau, by `options.q`.
 template <class T, class D>
 nb::object qr_stack(const Array<T, D>& array, const Options& options, const Where<D>& where) {
     const Batch<T, D> stack(array);
@@ -293,7 +296,7 @@ nb::object qr_stack(const Array<T, D>& array, const Options& options, const Wher
     return first ? nb::object(nb::make_tuple(first->take(), second.take())) : second.take();
 }
 
-/// min ‖A X − B‖ of a stack, B of the same leading dimensions, or of a list.
+/// Solves min ‖A X − B‖ for a stack, with a B of the same leading dimensions, or for a list.
 template <class T, class D, class Given>
 nb::tuple solve_batch(const Given& a, const Given& b, double rcond, const nb::object& method, const Where<D>& where,
                       bool check_finite) {

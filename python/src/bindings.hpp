@@ -16,17 +16,17 @@ void bind_online_robust_pca(nb::module_& module);
 void bind_robust_pca(nb::module_& module);
 void bind_plan(nb::module_& module);
 
-// On the host alone.
+// For arrays on the host alone.
 void bind_gram_schmidt(nb::module_& module);
-/// For quoin.torch.
+/// Adds the functions for quoin.torch.
 void bind_tensors(nb::module_& module);
-/// For ranks, whose messages an object of Python carries.
+/// Adds the functions over ranks, between which a Python object carries messages.
 void bind_distributed(nb::module_& module);
 void bind_lyapunov(nb::module_& module);
-/// The targets of quoin.jax, where JAX was found.
+/// Adds the targets of quoin.jax, if JAX was found.
 void bind_jax(nb::module_& module);
 
-/// The submodule `cuda`, with what only a GPU has.
+/// Adds the submodule `cuda`, with the functions that only a GPU has.
 void bind_cuda(nb::module_& module);
 
 }  // namespace quoin::python

@@ -21,8 +21,9 @@ namespace quoin::python {
 
 namespace nb = nanobind;
 
-/// Returns f(), which takes the GIL or runs Python code. Before Python 3.14 a thread that asks for the GIL while the interpreter ends is
-/// unwound, and C++ would answer with SIGABRT. The thread waits here for the end of the process instead, as from 3.14 on.
+/// Returns f(), which takes the GIL or runs Python code. Before Python 3.14, a thread that requests the GIL while the
+/// interpreter ends is unwound, and C++ would raise SIGABRT. Here the thread waits for the end of the process instead,
+/// as in Python 3.14.
 template <class F>
 auto with_python_alive(const F& f) {
 #ifdef __GLIBCXX__
@@ -36,7 +37,7 @@ auto with_python_alive(const F& f) {
 #endif
 }
 
-/// The calling thread is without the GIL while one lives.
+/// Releases the GIL of the calling thread for its own lifetime.
 class GilReleased {
 public:
     GilReleased() : state_(PyEval_SaveThread()) {}
@@ -49,7 +50,7 @@ private:
     PyThreadState* state_;
 };
 
-/// Returns f(), called with the GIL. The calling thread is without it, and need not be one of Python's.
+/// Returns f(), called with the GIL. The calling thread does not hold the GIL, and need not be a thread of Python.
 template <class F>
 auto with_gil(const F& f) {
     struct Acquired {
@@ -60,9 +61,9 @@ auto with_gil(const F& f) {
     return with_python_alive(f);
 }
 
-/// The calling thread's context, taken for one call: its workspace serves all calls of the thread with as many threads,
-/// and one more context those with one. A signal handler that calls Quoin again, while a call of the same thread runs, gets
-/// a context of its own.
+/// A context of the calling thread, taken for one call. The thread keeps two contexts, with their workspaces, for later
+/// calls: one for calls with one thread, and one for calls with the last other number of threads. A signal handler that
+/// calls Quoin during a call of its thread gets its own context.
 class ContextLease {
 public:
     explicit ContextLease(int threads) : idle_(idle(threads == 1)), ctx_(std::move(idle_)) {
@@ -87,8 +88,9 @@ private:
     std::unique_ptr<Context<Host>> ctx_;
 };
 
-/// Runs `work()` without the GIL. Work that `lasts` is done beside the calling thread, which looks for signals meanwhile:
-/// Python runs their handlers on its main thread only. What a handler raises has `stop()` called and is thrown.
+/// Runs `work()` without the GIL. If the work `lasts`, another thread does it, and the calling thread looks for signals
+/// meanwhile, because Python runs their handlers on its main thread only. If a handler raises an exception, calls
+/// `stop()`, and throws the exception after the work has ended.
 template <class Work, class Stop>
 void watch_signals(bool lasts, Work&& work, Stop&& stop) {
     constexpr auto poll_interval = std::chrono::milliseconds(50);
@@ -134,7 +136,8 @@ void watch_signals(bool lasts, Work&& work, Stop&& stop) {
     if (failure) std::rethrow_exception(failure);
 }
 
-/// Where a call on D computes, as Python says it: a number of threads (0: the library's choice), or a `CudaCall`.
+/// The place where a call on D computes, as Python gives it: a number of threads (0: the library's choice), or a
+/// `CudaCall`.
 template <class D>
 struct WhereOf {
     using Type = int;
@@ -142,8 +145,8 @@ struct WhereOf {
 template <class D>
 using Where = typename WhereOf<D>::Type;
 
-/// What the results of one call share with later ones, if they are objects of the extension module: on a GPU the context,
-/// on a host nothing.
+/// The part of a call that its results keep for later calls, if they are objects of the extension module. On a GPU it
+/// is the context, on a host nothing.
 template <class D>
 struct Home {
     explicit Home(const Where<D>&) {}
@@ -156,20 +159,21 @@ struct Held {
     Object object;
 };
 
-/// Of R and the thin Q.
+/// Returns the flops of R and the thin Q.
 inline double flops_of_qr(Index m, Index n) { return 4.0 * m * n * std::min(m, n); }
 
-/// Flops that take the time of a copy.
+/// Returns the number of flops that take the time of a copy.
 inline double flops_of_copy(Index m, Index n) { return 10.0 * m * n; }
 
-/// One where the caller leaves it open (0) and more would not pay: a team's wake-ups cost more than they bring, and on a
-/// machine with other work far more. Measured at 4 cores: a square matrix gains from 300 x 300 on, a tall one earlier.
+/// Returns 1 thread if the caller leaves the number open (0) and more would not pay, otherwise `threads`. Waking a team
+/// costs more than it gains for small matrices, and far more on a machine with other work. Measured on 4 cores: square
+/// matrices gain from 300 x 300 on, tall ones earlier.
 inline int where_for(int threads, Index m, Index n) {
     const double worth_a_team = m < 4 * n ? 1e8 : 1e7;
     return threads == 0 && flops_of_qr(m, n) < worth_a_team ? 1 : threads;
 }
 
-/// Runs `work(ctx)`, which is of `flops`, without the GIL.
+/// Runs `work(ctx)`, which takes `flops`, without the GIL.
 template <class Work>
 void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
     constexpr double flops_without_signals = 5e8;  // some tens of milliseconds of one core
@@ -180,7 +184,7 @@ void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
         flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); });
 }
 
-/// What `work(ctx)` returns, by `run_released`.
+/// Returns the result of `work(ctx)`, run by `run_released`.
 template <class D, class Work>
 auto result_of(const Home<D>& home, const Where<D>& where, double flops, Work&& work) {
     std::optional<std::invoke_result_t<Work&, Context<D>&>> result;
@@ -188,8 +192,8 @@ auto result_of(const Home<D>& home, const Where<D>& where, double flops, Work&& 
     return std::move(*result);
 }
 
-/// While it lives, code of the caller's in the middle of a call finds what it would between calls: on a GPU its own current
-/// device, on a host nothing.
+/// While it lives, the caller's code that runs in the middle of a call finds the same state as between calls. On a GPU
+/// it restores the caller's current device, on a host it does nothing.
 template <class D>
 struct CallersCode {
     explicit CallersCode(const Home<D>&) {}

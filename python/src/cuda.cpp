@@ -42,7 +42,7 @@ CudaWorker::~CudaWorker() {
         const CurrentDevice current(device_);
         ctx_.reset();
     } catch (const Error&) {
-        // the driver is gone, and the context with it
+        // the driver has ended, and the context with it
     }
 }
 

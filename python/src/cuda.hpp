@@ -1,6 +1,6 @@
 #pragma once
 
-// Arrays in a GPU's memory: on which context a call computes, in whose memory its results lie.
+// Arrays in a GPU's memory: the context on which a call computes, and the memory of its results.
 
 #include <atomic>
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace quoin::python {
 
-/// One call's device and the caller's stream there: work starts behind what is enqueued on it, and what the caller enqueues
-/// afterwards starts behind the work. Results are the caller's own arrays.
+/// One call's device and the caller's stream there. The call's work starts after the work already on that stream, and
+/// later work on the stream starts after the call's work. Results are the caller's own arrays.
 struct CudaCall {
     int device = 0;
     std::uintptr_t stream = 0;
     bool synchronise =
         false;  ///< the caller's library has no stream to order: results are complete when the call returns
-    /// empty(shape, dtype, zeros, swapped) -> (array, memory): a new array that fills `shape` in C order. Either the array has its last two
-    /// dimensions swapped after that if `swapped`, and `memory` is its address. Or its library has no views, and `memory` is its DLPack
-    /// capsule. None: arguments come from the host's memory, results go there, and the caller has no stream.
+    /// empty(shape, dtype, zeros, swapped) -> (array, memory): a new array that fills `shape` in C order. Either its
+    /// last two dimensions are swapped afterwards if `swapped`, and `memory` is its address. Or its library has no
+    /// views, and `memory` is its DLPack capsule. With None, arguments come from the host's memory, results go there,
+    /// and the caller has no stream.
     nb::object empty;
 
     bool from_host() const { return empty.is_none(); }
@@ -39,15 +40,16 @@ struct WhereOf<Cuda> {
 
 inline const CudaCall& where_for(const CudaCall& call, Index, Index) { return call; }
 
-/// A context and the lock by which threads take turns with it. What is made in its stream's order, a factorization's memory
-/// above all, is used and given back in that order alone, by whichever thread.
+/// A context, and the lock that lets threads take turns with it. Memory made in the order of its stream, such as a
+/// factorization's, is used and given back in that order only, by any thread.
 class CudaWorker {
 public:
-    /// Computes on the device's default stream, which lives as long as the device, or on a stream of its own.
+    /// Makes a worker for the device's default stream, which lives as long as the device, or for its own stream.
     CudaWorker(int device, bool on_default_stream);
     ~CudaWorker();
 
-    /// `work(ctx)` between the caller's work on its stream and what follows there. The calling thread is `caller`.
+    /// Runs `work(ctx)` after the work already on the caller's stream and before later work there. The calling thread
+    /// is `caller`.
     template <class Work>
     void run(const CudaCall& call, std::thread::id caller, Work&& work) {
         const Turn turn(*this, caller);
@@ -69,9 +71,9 @@ public:
     void request_stop() noexcept { ctx_->request_stop(); }
     int device() const { return device_; }
     bool on_default_stream() const { return on_default_stream_; }
-    /// Whether `thread` is in `run`: then a handler of a signal asks, or a callback.
+    /// Whether `thread` is in `run`. If it is the calling thread, the call comes from a signal handler or a callback.
     bool used_by(std::thread::id thread) const { return user_ == thread; }
-    /// The device that was current before `run`, for the thread that is in it.
+    /// Returns the device that was current before `run` for the thread in it.
     int callers_device() const { return callers_device_; }
 
 private:
@@ -96,8 +98,8 @@ private:
     int callers_device_ = 0;
 };
 
-/// The calling thread's worker for calls like this one, or a new one if a handler of a signal interrupts it. Calls on the default stream
-/// have a worker there, which needs no events between the two streams.
+/// Returns the calling thread's worker for calls like this one, or a new worker if a signal handler interrupts that
+/// one. Calls on the default stream have a worker on that stream, which needs no events between two streams.
 std::shared_ptr<CudaWorker> worker_of_thread(const CudaCall& call);
 
 template <>
@@ -126,7 +128,7 @@ struct CallersCode<Cuda> {
     const CurrentDevice current;
 };
 
-/// B := A; A is column-major or row-major.
+/// B := A for a column-major or row-major A.
 template <class T>
 void load(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, MatrixView<T, Cuda> B) {
     if (B.empty()) return;
@@ -150,7 +152,8 @@ Matrix<T, Cuda> placed(Context<Cuda>& ctx, Matrix<T>&& A) {
     return copy_to_device<T>(ctx, std::as_const(A).view());
 }
 
-/// A new array of the caller's: column-major rows×cols matrices, one for each index in `batch`, in the form `as`.
+/// A new array of the caller's library. It has column-major rows×cols matrices, one for each index in `batch`, in the
+/// form `as`.
 template <class T>
 class CudaArray {
 public:
@@ -171,7 +174,7 @@ public:
         }
     }
     MatrixView<T, Cuda> matrix(Index rows, Index cols) const { return {data_, rows, cols}; }
-    /// The array, once it is written.
+    /// Returns the array. Call it once the entries are written.
     nb::object array() const { return swaps_ ? nb::object(array_.attr("mT")) : array_; }
 
 private:
@@ -180,14 +183,15 @@ private:
     bool swaps_ = false;
 };
 
-/// As on the host, in the caller's memory from the start.
+/// One result of a batch, as on the host, but in the caller's memory from the start.
 template <class T>
 class BatchResult<T, Cuda> {
 public:
     BatchResult(const CudaCall& call, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols,
                 Index given_rows, As as = As::Matrix)
         : count_(count), rows_(rows), cols_(cols), memory_(call, batch, rows, cols, as, given_rows < rows) {}
-    /// Memory for an m x n matrix that becomes the result, if it fits and work in it takes no longer; otherwise a matrix without any.
+    /// Returns the result's memory as an m x n matrix, if it fits and work in it takes no longer, otherwise a matrix
+    /// without memory.
     Matrix<T, Cuda> work(Index m, Index n) {
         const bool serves = m == rows_ && n == cols_ && Matrix<T, Cuda>::aligned_ld(m) == m;
         return serves ? Matrix<T, Cuda>::over(memory_.matrix(rows_, cols_)) : Matrix<T, Cuda>();

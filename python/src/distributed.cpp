@@ -65,14 +65,14 @@ nb::tuple distributed_svd(const Array<T, D>& a, bool vectors, const Options& opt
     return to_tuple(home, where, std::move(f), vectors);
 }
 
-/// A := QR over ranks, and R where this rank has it.
+/// A = QR over ranks, and R if this rank has it.
 template <class T, class D>
 struct FactorsOfRanks {
     DistributedQR<T, D> f;
     Matrix<T, D> R;
 };
 
-/// What `work(ctx, f, ranks)` returns, over the ranks of one call.
+/// Returns the result of `work(ctx, f, ranks)` over the ranks of one call.
 template <class T, class D, class Work>
 auto over_ranks(Held<FactorsOfRanks<T, D>, D>& held, const nb::tuple& of_call, const Where<D>& where, Index columns,
                 Work&& work) {
@@ -87,7 +87,7 @@ auto over_ranks(Held<FactorsOfRanks<T, D>, D>& held, const nb::tuple& of_call, c
                      });
 }
 
-/// `DistributedQR`.
+/// Adds `DistributedQR` as a class.
 template <class T, class D>
 void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
     using F = Held<FactorsOfRanks<T, D>, D>;
@@ -141,7 +141,7 @@ Held<FactorsOfRanks<T, D>, D> distributed_factor(const Array<T, D>& a, const Opt
             })};
 }
 
-/// The state of a StreamingR, as its class gives it, of the rows of all ranks.
+/// Returns the state of a StreamingR of the rows of all ranks, in the form of its member `state`.
 template <class T, class D>
 nb::tuple distributed_merge(Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
                             double flops, const Where<D>& where, const nb::tuple& of_call) {
@@ -159,7 +159,7 @@ nb::tuple distributed_merge(Index n, Index rows, const Array<T, D>& r, const nb:
     return nb::make_tuple(state.n, state.rows, to_array(home, where, std::move(state.R)), method, seconds, flops);
 }
 
-/// `DistributedGramSchmidt`.
+/// Adds `DistributedGramSchmidt` as a class.
 template <class T, class D>
 void bind_gram_schmidt_over_ranks(nb::module_& module, const std::string& suffix) {
     using G = Held<DistributedGramSchmidt<T, D>, D>;
@@ -194,7 +194,7 @@ void bind_gram_schmidt_over_ranks(nb::module_& module, const std::string& suffix
         });
 }
 
-/// In place of one of these, on a rank whose arguments are wrong.
+/// Fails on all ranks. A rank with wrong arguments calls it in place of one of the functions above.
 void fail_distributed(const nb::object& engine, int rank, int size, const std::string& why) {
     PythonCommunicator comm(engine, rank, size);
     run_released(Home<Host>(1), 1, 0, [&](Context<Host>& ctx) { fail_on_all_ranks(ctx, comm, why); });
@@ -203,7 +203,7 @@ void fail_distributed(const nb::object& engine, int rank, int size, const std::s
 }  // namespace
 
 void bind_distributed(nb::module_& module) {
-    // parsed before the ranks meet: what cannot be an option is an error that they are told
+    // parsed before the ranks meet, so that all ranks learn of an invalid option
     nb::class_<Options>(module, "OptionsOverRanks");
     module.def("options_over_ranks", [](const nb::object& method, const nb::object& q, bool check_finite) {
         return options_of(method, q, check_finite);

@@ -7,7 +7,7 @@ namespace quoin::python {
 namespace {
 
 #ifdef QUOIN_HAVE_CUDA
-/// A = QR in `memory`, if that is there.
+/// Factors A = QR, in `memory` if it is given and A is copied.
 template <class T>
 QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, const Options& options,
                           Matrix<T, Cuda>&& memory = {}) {
@@ -19,7 +19,7 @@ QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, c
 }
 #endif
 
-/// Q and R, R alone, or V_R and tau, into the caller's memory at once.
+/// Writes Q and R, R alone, or V_R and tau directly to the caller's memory.
 template <class T, class D>
 void factor_in_one_launch(Context<D>& ctx, const StridedMatrix<T, D>& A, const Options& options, BatchView<T, D> first,
                           BatchView<T, D> second) {
@@ -28,11 +28,11 @@ void factor_in_one_launch(Context<D>& ctx, const StridedMatrix<T, D>& A, const O
         if (options.q == QForm::Reflectors) return qr_lapack<T, D>(ctx, one, first, second, options);
         qr<T, D>(ctx, one, first, second, options);
     } catch (const NonFiniteEntry& e) {
-        throw NonFiniteEntry(e.row, e.col);  // of the matrix, not of a batch
+        throw NonFiniteEntry(e.row, e.col);  // names a matrix, not a member of a batch
     }
 }
 
-/// Q and R of the modes 'reduced' and 'complete', R of 'r', V_Rᵀ and tau of 'raw'.
+/// Returns Q and R in the modes 'reduced' and 'complete', R in 'r', V_Rᵀ and tau in 'raw'.
 template <class T, class D>
 nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
                         bool check_finite) {
@@ -91,7 +91,7 @@ Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, con
                             [&](Context<D>& ctx) { return factor_matrix<T>(ctx, A, options); })};
 }
 
-/// `from_lapack` of V_Rᵀ (n×m) and tau (k×1).
+/// Calls `from_lapack` for V_Rᵀ (n×m) and tau (k×1).
 template <class T, class D>
 Held<QR<T, D>, D> from_raw(const Array<T, D>& h, const Array<T, D>& tau, const Where<D>& where) {
     const StridedMatrix<T, D> V_R = matrix_of<T, D>(h).transposed(), taus = matrix_of<T, D>(tau);

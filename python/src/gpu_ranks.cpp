@@ -12,8 +12,8 @@
 
 #ifdef QUOIN_HAVE_NCCL
 
-// libnccl.so.2 is loaded when GPUs are connected for the first time. Quoin's NcclCommunicator, which is compiled into this module, calls
-// these functions, which call those of the library.
+// libnccl.so.2 is loaded when GPUs are connected for the first time. Quoin's NcclCommunicator is compiled into this
+// module and calls the functions below, which call the library's functions.
 namespace quoin::python {
 namespace {
 
@@ -51,7 +51,7 @@ struct Nccl {
     }
 };
 
-/// `library` is looked at by the first call that succeeds.
+/// Returns NCCL's functions. The first call that succeeds loads `library`; later calls ignore it.
 const Nccl& nccl(const std::string& library = {}) {
     static const Nccl functions(library);
     return functions;
@@ -101,14 +101,15 @@ ncclResult_t ncclGroupEnd() { return quoin::python::nccl().ncclGroupEnd(); }
 namespace quoin::python {
 namespace {
 
-/// A positive number made of the bytes (FNV-1a): different ones for different bytes but for a chance of 2^-62.
+/// Returns a number of at least 2 made of the bytes (FNV-1a). Different bytes give the same number with a chance of
+/// 2^-62.
 Index number_of(std::span<const unsigned char> bytes) {
     std::uint64_t hash = 14695981039346656037u;
     for (const unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211u;
     return static_cast<Index>(hash >> 2) + 2;
 }
 
-/// Of the GPU itself, the same for every process that uses it.
+/// Returns a number that identifies the GPU, the same in every process that uses it.
 Index number_of_gpu(int device) {
     cudaDeviceProp properties;
     const cudaError_t status = cudaGetDeviceProperties(&properties, device);
@@ -121,7 +122,7 @@ Index number_of_gpu(int device) {
 
 constexpr Index through_the_host = 1;
 
-/// Threads that give NCCL's communicators back. Never destroyed: they may outlive the static objects.
+/// The threads that give NCCL's communicators back. It is never destroyed, as threads may outlive static objects.
 struct Closing {
     std::mutex mutex;
     std::condition_variable one_less;
@@ -131,7 +132,8 @@ Closing& closing() {
     static Closing& all = *new Closing;
     return all;
 }
-/// At the end of the process, which must not take the driver from under such a thread; nor wait for one that does not end.
+/// Waits at the end of the process for these threads, which still need the driver, but at most 5 seconds, as one may
+/// never end.
 void wait_for_closing() {
     const GilReleased released;
     std::unique_lock lock(closing().mutex);
@@ -174,7 +176,8 @@ std::shared_ptr<GpuLink> connect_by_nccl(Context<Host>& ctx, Communicator& contr
 }
 #endif
 
-/// `earlier`, which may be null, where all ranks have what they got together; otherwise a new connection. All ranks call it.
+/// Returns `earlier` (may be null) if all ranks still have the connection that they made together, otherwise a new
+/// connection. All ranks call it.
 std::shared_ptr<GpuLink> connect(const nb::object& engine, int rank, int size, int device,
                                  std::shared_ptr<GpuLink> earlier, const std::string& library) {
     PythonCommunicator control(engine, rank, size);
@@ -202,13 +205,13 @@ void GpuLink::close() noexcept {
     if (!made) return;
     try {
         const std::lock_guard lock(closing().mutex);
-        // ncclCommDestroy may wait for other ranks, and even this one takes long
+        // not ncclCommDestroy, which may wait for other ranks; even ncclCommAbort takes long
         std::thread([made, device = device_] {
             try {
                 const CurrentDevice current(device);
                 ncclCommAbort(made);
             } catch (const std::exception&) {
-                // the driver is gone, and the communicator with it
+                // the driver has ended, and the communicator with it
             }
             const std::lock_guard lock(closing().mutex);
             closing().threads -= 1;
@@ -216,7 +219,7 @@ void GpuLink::close() noexcept {
         }).detach();
         closing().threads += 1;
     } catch (const std::exception&) {
-        // no thread: the end of the process gives it back
+        // no thread could be started; the end of the process frees the communicator
     }
 #else
     (void)made;

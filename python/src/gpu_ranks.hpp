@@ -1,6 +1,6 @@
 #pragma once
 
-// Ranks with a GPU each.
+// Ranks with one GPU each.
 
 #include "cuda.hpp"
 #include "ranks.hpp"
@@ -12,10 +12,11 @@ struct ncclComm;
 
 namespace quoin::python {
 
-/// What connects the GPUs of some ranks: NCCL, or where ranks share a GPU or are one alone nothing but their messages through the host.
+/// The connection of the GPUs of some ranks, by NCCL, or by messages through the host if ranks share a GPU. A rank
+/// alone needs none.
 ///
-/// It keeps NCCL's communicator until `close`. The destructor leaves it to the end of the process: NCCL's own calls may wait for
-/// other ranks, and no garbage collection may.
+/// It keeps NCCL's communicator until `close`. The destructor leaves it to the end of the process, because NCCL's calls
+/// may wait for other ranks, which garbage collection must not do.
 class GpuLink {
 public:
     GpuLink(int device, Index number, ncclComm* nccl) : device_(device), number_(number), nccl_(nccl) {}
@@ -23,11 +24,12 @@ public:
     GpuLink& operator=(const GpuLink&) = delete;
 
     int device() const { return device_; }
-    /// The same on the ranks that were connected together, and another one for each connection; never 0.
+    /// Returns the number of the connection, the same on the ranks that made it together. It is different for every
+    /// connection by NCCL, 1 for connections through the host, and never 0.
     Index number() const { return number_; }
-    /// Null: messages go through the host.
+    /// Returns NCCL's communicator, or null if messages go through the host.
     ncclComm* nccl() const { return nccl_; }
-    /// Gives NCCL's communicator back, on a thread of its own: returns at once. No call is in progress.
+    /// Gives NCCL's communicator back on its own thread, and returns at once. No call may be in progress.
     void close() noexcept;
 
 private:
@@ -53,7 +55,7 @@ public:
 #endif
         return control_;
     }
-    /// Nothing of a call is under way in NCCL when it returns, so that the link can be closed at any time.
+    /// Waits until none of the call's work is under way in NCCL, so that the link can be closed at any time.
     void finish(Context<Cuda>& ctx) {
         if (link_ && link_->nccl()) ctx.wait();
     }
@@ -66,7 +68,7 @@ private:
 #endif
 };
 
-/// `cuda.Link` and `cuda.connect`.
+/// Adds `cuda.Link`, `cuda.wait_for_closing` and `cuda.connect`.
 void bind_gpu_ranks(nb::module_& cuda);
 
 }  // namespace quoin::python

@@ -31,7 +31,7 @@ Options gram_schmidt_options(const nb::object& method, const nb::object& reortho
     return options;
 }
 
-/// `GramSchmidt`, which is on the host alone.
+/// Adds `GramSchmidt`, which exists on the host alone.
 template <class T>
 void bind_gram_schmidt(nb::module_& module, const char* name) {
     using namespace nb::literals;
@@ -65,7 +65,7 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                                   return GramSchmidt<T>(ctx, state);
                               })};
              })
-        // what the second __init__ takes
+        // returns the arguments of the second __init__
         .def("state",
              [](const G& g, int threads) {
                  const double flops = flops_of_copy(g.object.rows(), g.object.cols());

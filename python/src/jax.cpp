@@ -1,7 +1,8 @@
-// The targets of quoin.jax: handlers of XLA's FFI. Buffers are stacks in C order, of float or of double.
+// The targets of quoin.jax, which are handlers of XLA's FFI. Buffers are stacks in C order, of float or double.
 //
-// On a GPU a handler enqueues between what is on XLA's stream and what follows there. It is not marked as compatible with XLA's command
-// buffers: a graph that is replayed later would compute in the context's workspace, which other calls use and replace meanwhile.
+// On a GPU a handler enqueues its work after the work already on XLA's stream and before later work there. Handlers are
+// not marked as compatible with XLA's command buffers. A graph that is replayed later would compute in the context's
+// workspace, which other calls use and replace meanwhile.
 
 #include <xla/ffi/api/ffi.h>
 
@@ -13,7 +14,7 @@
 namespace quoin::python {
 namespace {
 
-/// Where XLA calls a handler, which is its first argument.
+/// The place where XLA calls a handler. It is the handler's first argument.
 template <class D>
 struct Caller;
 
@@ -32,7 +33,7 @@ struct Caller<Cuda> {
     CudaStream stream;
     std::int32_t device;
 
-    /// One context for each GPU, as XLA calls from threads that come and go.
+    /// Uses one context for each GPU, because XLA calls from threads that come and go.
     template <class Work>
     void run(Index, Index, const Work& work) const {
         static std::mutex mutex;
@@ -83,7 +84,7 @@ namespace ffi = xla::ffi;
 using Stack = ffi::AnyBuffer;
 using StackResult = ffi::Result<ffi::AnyBuffer>;
 
-/// The matrices (..., rows, cols).
+/// Returns the matrices of a stack (..., rows, cols).
 template <class T, class D>
 BatchView<T, D> matrices(const Stack& stack) {
     const auto shape = stack.dimensions();
@@ -93,7 +94,7 @@ BatchView<T, D> matrices(const Stack& stack) {
     return {static_cast<T*>(stack.untyped_data()), m, n, n, 1, m * n, count};
 }
 
-/// A column-major copy of matrix b.
+/// Returns a column-major copy of matrix b.
 template <class T, class D>
 Matrix<T, D> copy_of(Context<D>& ctx, const BatchView<const T, D>& A, Index b) {
     return copy_of<T>(ctx, StridedMatrix<T, D>{A.data(b), A.rows(b), A.cols(b), A.row_stride(b), A.col_stride(b)});
@@ -105,7 +106,7 @@ void put(Context<D>& ctx, MatrixView<const T, D> A, const BatchView<T, D>& to, I
     transpose<T>(ctx, A, MatrixView<T, D>(to.data(b), to.cols(b), to.rows(b)));
 }
 
-/// `work(ctx, T())` for the T of A; what it throws as XLA's error.
+/// Runs `work(ctx, T())` for the type T of A. Returns an exception that it throws as XLA's error.
 template <class D, class Work>
 ffi::Error run(const Caller<D>& caller, const Stack& A, Work work) {
     try {
@@ -125,7 +126,8 @@ ffi::Error run(const Caller<D>& caller, const Stack& A, Work work) {
 
 Options unchecked(QForm q) { return {.q = q, .check_finite = false}; }
 
-/// Whether one matrix is factored by the method that suits it, which on a GPU may wait, and not as a batch of one, in one launch.
+/// Whether A is one matrix to be factored by the best method, which may wait on a GPU, and not as a batch of one in one
+/// launch.
 template <class T, class D>
 bool alone(Context<D>& ctx, const Stack& A) {
     if (A.dimensions().size() > 2) return false;
@@ -156,7 +158,7 @@ ffi::Error r_alone(Caller<D> caller, Stack A, StackResult R) {
     });
 }
 
-/// tau is (..., k, 1).
+/// Writes V_R and tau, which has shape (..., k, 1).
 template <class D>
 ffi::Error geqrf(Caller<D> caller, Stack A, StackResult V_R, StackResult tau) {
     return run(caller, A, [&]<class T>(Context<D>& ctx, T) {
@@ -165,7 +167,7 @@ ffi::Error geqrf(Caller<D> caller, Stack A, StackResult V_R, StackResult tau) {
     });
 }
 
-/// Y := op(Q) C, V being m×k.
+/// Y := op(Q) C for an m×k V.
 template <class D, Op op>
 ffi::Error apply_q(Caller<D> caller, Stack V, Stack tau, Stack C, StackResult Y) {
     return run(caller, V, [&]<class T>(Context<D>& ctx, T) {
@@ -199,7 +201,7 @@ nb::dict targets_of() {
     return all;
 }
 
-/// By JAX's names of platforms.
+/// Returns the targets under JAX's names of platforms.
 nb::dict targets() {
     nb::dict all;
     all["cpu"] = targets_of<Host>();

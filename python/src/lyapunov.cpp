@@ -25,7 +25,7 @@ Matrix<double> copy_of(const double* data, Index rows, Index cols) {
     return M;
 }
 
-/// The package has made the result of the caller's code an array of the right type, shape and (Fortran) order.
+/// Copies the result of the caller's code to `to`. The package has given it the right type, shape and (Fortran) order.
 void take(const nb::object& result, double* to, Index count) {
     const auto array = nb::cast<Result>(result);
     std::copy_n(array.data(), count, to);
@@ -35,7 +35,8 @@ nb::tuple to_tuple(const Estimate& estimate) {
     return nb::make_tuple(estimate.value, estimate.error, estimate.half_width);
 }
 
-/// The flow, with a delay where it is not 0, or map of the caller's functions. What they are given is a copy, which they may keep.
+/// Returns the caller's functions as a flow, with a delay if `delay` is not 0, or as a map. They get copies, which they
+/// may keep.
 std::unique_ptr<TangentMap<>> callers_system(const std::vector<double>& x0, bool flow, const nb::object& f,
                                              const nb::object& jvp, double step, std::optional<double> divergence,
                                              double delay, Index intervals) {
@@ -95,7 +96,8 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
                           s.qr_seconds, s.tangent_seconds, s.force_seconds);
 }
 
-/// Exponents, a segment's time, local exponents, j, angles, least angles; with `keep` times, states and vectors, forward.
+/// Returns exponents, the duration of a segment, local exponents, the split, angles and least angles; if `keep`, also
+/// times, states and vectors, backward in time.
 nb::tuple covariant(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
                     double delay, Index intervals, Index exponents, double time, double transient, double alignment,
                     Index every, std::uint64_t seed, Index split, bool keep, int threads) {
@@ -124,7 +126,7 @@ nb::tuple covariant(const std::vector<double>& x0, bool flow, const nb::object& 
                           to_numpy(std::move(c.least_angles)), vector(times), vector(states), vector(vectors));
 }
 
-/// The largest exponent, its curve and range, and the spectrum, of a series with a sample in each column.
+/// Returns the spectrum of a series with one sample in each column, and its largest exponent with its curve and range.
 nb::tuple series(const nb::object& samples, Index components, Index count, Index delays, Index lag, double interval,
                  Index theiler, Index neighbours, Index evolve, Index exponents, Index horizon, int threads) {
     Matrix<double> x(components, count);

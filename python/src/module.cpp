@@ -1,5 +1,5 @@
-// The extension module quoin._core: what the package quoin calls. Its arguments are checked and typed there; dtypes are
-// told apart by overloads.
+// The extension module quoin._core, which the package quoin calls. The package checks and converts its arguments.
+// Overloads distinguish dtypes.
 
 #include "bindings.hpp"
 #include "call.hpp"
@@ -26,7 +26,7 @@ nb::dict info() {
 NB_MODULE(_core, module) {
     using namespace quoin::python;
 #ifdef NDEBUG
-    nb::set_leak_warnings(false);  // at the end of the process a daemon thread may be in a call, with its arguments
+    nb::set_leak_warnings(false);  // a daemon thread may be in a call, with its arguments, at the end of the process
 #endif
     register_errors();
 #ifdef QUOIN_HAVE_CUDA

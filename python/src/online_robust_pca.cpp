@@ -13,7 +13,7 @@ namespace {
 template <class T, class D>
 using Online = Held<OnlineRobustPca<T, D>, D>;
 
-/// Column j of a matrix as a column of D.
+/// Returns column j of a matrix as a column of D.
 template <class T, class D>
 ColumnOf<T, D> column_of(MatrixView<T, D> A, Index j) {
     if constexpr (std::is_same_v<D, Host>) {
@@ -37,7 +37,7 @@ Matrix<X, D> copy_for_caller(Context<D>& ctx, MatrixView<const X, D> A) {
     return B;
 }
 
-/// Rows that lie on P, D itself or the host: l and s of each, as columns.
+/// Adds `next` for rows on P, which is D or the host. It returns l and s of each row, as columns.
 template <class T, class D, class P>
 void bind_next(nb::class_<Online<T, D>>& of) {
     of.def("next", [](Online<T, D>& p, const Array<T, P>& rows, const Where<D>& where) {
@@ -108,7 +108,7 @@ void bind_online_robust_pca(nb::module_& module) {
                                    state);
                            })};
                  })
-            // what the second __init__ takes after `where`, in host memory
+            // returns the arguments of the second __init__ after `where`, in host memory
             .def("state",
                  [](const P& p, const Where<D>& where) {
                      auto s = result_of(p.home, where, 0, [&](Context<D>& ctx) { return p.object.state(ctx); });

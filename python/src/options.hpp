@@ -12,7 +12,7 @@ namespace quoin::python {
 
 namespace nb = nanobind;
 
-/// The one of `all` that the caller names. Throws InvalidArgument.
+/// Returns the value of `all` that the caller names. Throws InvalidArgument if there is none.
 template <class E>
 E parse_name(const char* option, std::span<const E> all, const nb::object& name) {
     std::string names;
@@ -24,12 +24,12 @@ E parse_name(const char* option, std::span<const E> all, const nb::object& name)
                           nb::cast<std::string>(nb::module_::import_("quoin._arguments").attr("shown")(name)));
 }
 
-/// The method of that name. Throws InvalidArgument.
+/// Returns the method called `name`. Throws InvalidArgument if there is none.
 Method parse_method(const nb::object& name);
 
-/// With that method.
+/// Returns options with the method called `method`.
 Options options_of(const nb::object& method, bool check_finite);
-/// With that form of Q too.
+/// Returns options with the method called `method` and the form of Q called `q`.
 Options options_of(const nb::object& method, const nb::object& q, bool check_finite = true, bool verify = false);
 
 }  // namespace quoin::python

@@ -10,8 +10,8 @@
 
 namespace quoin::python {
 
-/// The ranks of a Python object with `send(data, to, note)` and `receive(data, source)`, which returns the note; data is a
-/// memoryview of bytes. Called without the GIL, made and destroyed with it.
+/// Ranks between which a Python object carries messages, by `send(data, to, note)` and `receive(data, source)`, which
+/// returns the note. `data` is a memoryview of bytes. It is called without the GIL, but made and destroyed with it.
 class PythonCommunicator final : public Communicator {
 public:
     PythonCommunicator(nb::object engine, int rank, int size) : Communicator(rank, size), engine_(std::move(engine)) {}
@@ -21,8 +21,8 @@ private:
         static char nothing;
         return nb::steal(PyMemoryView_FromMemory(bytes > 0 ? static_cast<char*>(data) : &nothing, bytes, flags));
     }
-    /// Returns what the engine's `method` returns, of a message with `other`. Throws what it raises as a CommunicationFailure of one line,
-    /// as other ranks cannot get a Python exception.
+    /// Returns the result of the engine's `method` for a message to or from rank `other`. Throws an exception that it
+    /// raises as a CommunicationFailure of one line, since other ranks cannot get a Python exception.
     template <class... Arguments>
     nb::object call(const char* method, int other, const Arguments&... arguments) {
         try {
@@ -57,25 +57,27 @@ private:
     nb::object engine_;
 };
 
-/// The ranks of one call on D: the engine, this rank, their number, and what connects their GPUs, None on a host.
+/// The ranks of one call on D: the engine, this rank, the number of ranks, and the connection of their GPUs (None on a
+/// host).
 template <class D>
 class RanksOfCall {
 public:
     explicit RanksOfCall(const nb::tuple& ranks)
         : control_(ranks[0], nb::cast<int>(ranks[1]), nb::cast<int>(ranks[2])) {}
 
-    /// For messages of the host's memory.
+    /// Returns the communicator for messages in the host's memory.
     Communicator& control() { return control_; }
-    /// For messages of D's memory. Called by the thread that computes.
+    /// Returns the communicator for messages in D's memory. The thread that computes calls it.
     Communicator& all() { return control_; }
-    /// At the end of the work of the call.
+    /// Ends the work of the call.
     void finish(Context<D>&) {}
 
 private:
     PythonCommunicator control_;
 };
 
-/// A as a column-major view. A rank without the memory for the copy fails on all ranks, which wait for it in their call.
+/// A as a column-major view. If a rank has no memory for the copy, all ranks fail, since they wait for that rank in
+/// their call.
 template <class T, class D>
 class RowsOfRank {
 public:

@@ -9,7 +9,7 @@ namespace quoin::python {
 nb::dict to_dict(const Report& report);
 nb::dict to_dict(const Plan& plan);
 
-/// X, residual norms, the condition, R of 2^-e A, e and the report.
+/// Returns X, residual norms, the condition, R of 2^-e A, e and the report.
 template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
     return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
@@ -17,7 +17,7 @@ nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D
                           to_dict(solution.report));
 }
 
-/// U, or None; the singular values; Vᵀ, or None.
+/// Returns U or None, the singular values, and Vᵀ or None.
 template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, SVD<T, D>&& f, bool vectors) {
     if (!vectors) return nb::make_tuple(nb::none(), to_vector(home, where, f.s), nb::none());

@@ -9,15 +9,15 @@
 namespace quoin::python {
 namespace {
 
-/// L, S, Y, the last step, λ and how the pursuit ended. `on_step` (or None) is called with the fields of each step, in this
-/// thread; what it raises, or a handler of a signal, ends the pursuit.
+/// Returns L, S, Y, the last step, λ and the reason for the end. Calls `on_step`, unless it is None, with the fields of
+/// each step. An exception from it or from a signal handler ends the pursuit.
 template <class T, class D>
 nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::object& route, double lambda, double mu,
                  double noise, double rho, double tolerance, Index max_iterations, Index max_rank,
                  const std::optional<Array<std::uint8_t, D>>& observed, const std::optional<Array<T, D>>& L,
                  const std::optional<Array<T, D>>& Y, const nb::object& on_step, const Where<D>& where) {
     const StridedMatrix<T, D> M = matrix_of<T, D>(m);
-    // Mᵀ = Lᵀ + Sᵀ is the same problem, and column-major where M is not
+    // Mᵀ = Lᵀ + Sᵀ is the same problem; Mᵀ is used if M is not column-major
     const bool by_rows = !M.column_major();
     const auto oriented = [&]<class U>(const std::optional<Array<U, D>>& array) {
         if (!array) return StridedMatrix<U, D>{};
@@ -59,7 +59,8 @@ nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::obje
             return robust_pca<T, D>(ctx, ColumnMajor<T, D>(ctx, by_rows ? M.transposed() : M).view, options);
         });
     } catch (const NonFiniteEntry&) {
-        // of Mᵀ it is the first by rows of M; M itself, which is looked at before all else, says the first by columns
+        // found in Mᵀ, it is the first entry of M by rows; a call on M, which checks its entries before all else, names
+        // the first by columns
         if (by_rows) {
             run_released(home, where_for(where, M.rows, M.cols), 0,
                          [&](Context<D>& ctx) { robust_pca<T, D>(ctx, ColumnMajor<T, D>(ctx, M).view); });

@@ -7,7 +7,7 @@
 namespace quoin::python {
 namespace {
 
-/// What both streams have.
+/// Adds the members that both streams have.
 template <class Stream, class D>
 void bind_rows_and_r(nb::class_<Held<Stream, D>>& of) {
     using S = Held<Stream, D>;
@@ -17,7 +17,7 @@ void bind_rows_and_r(nb::class_<Held<Stream, D>>& of) {
     });
 }
 
-/// The arguments of streams on D that lie on P, D itself or the host.
+/// Adds the members of streams on D with arguments on P, which is D or the host.
 template <class T, class D, class P>
 void bind_blocks(nb::class_<Held<StreamingR<T, D>, D>>& of_r, nb::class_<Held<StreamingQR<T, D>, D>>& of_q) {
     using R = Held<StreamingR<T, D>, D>;
@@ -39,7 +39,7 @@ void bind_blocks(nb::class_<Held<StreamingR<T, D>, D>>& of_r, nb::class_<Held<St
             return copy_to_device<T>(ctx, ColumnMajor<T, P>(host, matrix_of<T, P>(a)).view);
         }
     };
-    // in the memory of `home`, whoever made the state
+    // makes a stream in the memory of `home` from a state made on any device
     const auto stream_of = [=](const Home<D>& home, Index n, Index rows, const Array<T, P>& r, const nb::object& method,
                                double seconds, double flops, const Where<D>& where) {
         typename StreamingR<T, D>::State state{n, rows, {}, {}};
@@ -101,7 +101,7 @@ void bind_streams(nb::module_& module) {
                      new (self) R{
                          home, result_of(home, where, 0, [&](Context<D>& ctx) { return StreamingR<T, D>(ctx, n, p); })};
                  })
-            // what the second __init__ and merge take
+            // returns the arguments of the second __init__ and of merge
             .def("state",
                  [](const R& stream, const Where<D>& where) {
                      auto s =
@@ -124,7 +124,7 @@ void bind_streams(nb::module_& module) {
                      new (self)
                          S{home, result_of(home, where, 0, [&](Context<D>& ctx) { return StreamingQR<T, D>(ctx, n); })};
                  })
-            // what the second __init__ takes
+            // returns the arguments of the second __init__
             .def("state", [](const S& stream, const Where<D>& where) {
                 auto s = result_of(stream.home, where, 0, [&](Context<D>& ctx) { return stream.object.state(ctx); });
                 const auto array = [&](Matrix<T, D>& M) { return to_array(stream.home, where, std::move(M)); };

@@ -1,5 +1,5 @@
-// What quoin.torch calls for matrices in host memory on the short way of an eager call: DLPack's capsules in and out, which PyTorch makes
-// and takes in a fraction of a microsecond each. Nothing is checked.
+// The functions that quoin.torch calls for matrices in host memory on the short way of an eager call. They take and
+// return DLPack's capsules, which PyTorch makes and takes in a fraction of a microsecond each. They check nothing.
 
 #include <nanobind/stl/optional.h>
 
@@ -12,7 +12,8 @@
 namespace quoin::python {
 namespace {
 
-/// Returns a DLPack capsule of the stack of `shape` whose rows×cols matrices lie in `M` one after the other, each by columns.
+/// Returns a DLPack capsule of a stack with leading dimensions `shape`. Its rows×cols matrices lie in `M` one after the
+/// other, each by columns.
 template <class T>
 nb::object to_capsule(Matrix<T>&& M, std::vector<std::size_t> shape, Index rows, Index cols) {
     std::vector<std::int64_t> strides(shape.size());
@@ -51,9 +52,9 @@ nb::tuple tensor_qr(const Array<T>& array, bool with_q) {
     return nb::make_tuple(to_capsule<T>(std::move(Q), stack.shape(), m, k), R_);
 }
 
-/// Makes of `G`, whose first K columns are the gradient of the M×K `Q`, the gradient of A = Q R, by plain loops along the columns:
-/// [(G + Q (S + E)) R₁⁻ᵀ, Q gR₂] with R = [R₁ R₂], E = R₂ gR₂ᵀ, S symmetric with the upper triangle of gR₁ R₁ᵀ − Qᵀ G − E.
-/// A `gR` without data is zero. `SE` is workspace of K² entries.
+/// Turns `G`, whose first K columns are the gradient of the M×K `Q`, into the gradient of A = Q R, by plain loops along
+/// the columns. The result is [(G + Q (S + E)) R₁⁻ᵀ, Q gR₂] with R = [R₁ R₂], E = R₂ gR₂ᵀ, and S symmetric with the
+/// upper triangle of gR₁ R₁ᵀ − Qᵀ G − E. A `gR` without data is zero. `SE` is workspace of K² entries.
 template <class T>
 void qr_gradient(MatrixView<const T> Q, const StridedMatrix<T>& R, const StridedMatrix<T>& gR, MatrixView<T> G, T* SE) {
     const Index m = Q.rows, k = Q.cols, n = R.cols;
@@ -88,7 +89,8 @@ void qr_gradient(MatrixView<const T> Q, const StridedMatrix<T>& R, const Strided
     }
 }
 
-/// Returns the gradient of A = Q R from those of the thin Q and R, of which one may be missing, of one matrix or of a stack.
+/// Returns the gradient of A = Q R, for one matrix or a stack, from the gradients of the thin Q and R. One of the two
+/// may be missing.
 template <class T>
 nb::object tensor_qr_gradient(const Array<T>& q, const Array<T>& r, const std::optional<Array<T>>& gq,
                               const std::optional<Array<T>>& gr) {
