@@ -14,8 +14,8 @@ const char* version() { return QUOIN_VERSION; }
 
 namespace {
 
-/// What OpenBLAS says of itself, if it is the BLAS that was linked; "" otherwise. (Another BLAS may have it loaded too, for
-/// its LAPACK.)
+/// Returns the answer of OpenBLAS's `function`, if OpenBLAS is the linked BLAS; "" otherwise. (Another BLAS may load
+/// OpenBLAS, too, for its LAPACK.)
 std::string ask_openblas(const char* function) {
     if (std::string_view(QUOIN_BLAS_NAME) != "OpenBLAS") return "";
     using Text = char* (*)();
@@ -24,8 +24,8 @@ std::string ask_openblas(const char* function) {
     return answer ? answer : "";
 }
 
-/// OpenBLAS chooses its kernels by the CPU's model number, and takes a model it does not know for an older one. The CPU type
-/// whose kernels use the widest vectors that this CPU has, where those of `core` do not; "" otherwise.
+/// Returns the CPU type whose kernels use the widest vectors of this CPU, if the kernels of `core` do not; ""
+/// otherwise. OpenBLAS chooses its kernels by the CPU's model number, and mistakes an unknown model for an older one.
 const char* better_than([[maybe_unused]] const std::string& core) {
 #if defined(__x86_64__)
     const auto is_one_of = [&](std::initializer_list<const char*> names) {

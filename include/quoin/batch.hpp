@@ -8,17 +8,19 @@
 
 namespace quoin {
 
-/// Many matrices that somebody else owns: of one shape, at equal distances in one array, or of any shapes anywhere.
+/// A view of many matrices in memory of the caller: of one shape, at equal distances in one array, or of any shapes
+/// anywhere.
 ///
 /// Entry (i, j) of matrix b of an array is data[b·stride + i·row_stride + j·col_stride].
 template <class T, class D = Host>
 class BatchView {
 public:
     BatchView() = default;
-    /// `count` m×n matrices, column-major with leading dimension `ld`; `stride` 0: one matrix, which is only read, `count` times.
+    /// Views `count` m×n matrices, column-major with leading dimension `ld`. With `stride` 0 one matrix is read `count`
+    /// times; it must not be written.
     BatchView(T* data, Index rows, Index cols, Index ld, Index stride, Index count)
         : BatchView(data, rows, cols, 1, ld, stride, count) {}
-    /// Any strides, row-major ones (NumPy's default) among them.
+    /// Views matrices with any strides, also row-major ones (NumPy's default).
     BatchView(T* data, Index rows, Index cols, Index row_stride, Index col_stride, Index stride, Index count)
         : data_(data),
           rows_(rows),
@@ -27,11 +29,11 @@ public:
           col_stride_(col_stride),
           stride_(stride),
           count_(count) {}
-    /// A ragged batch, or an array of pointers.
+    /// Views a ragged batch, or an array of pointers.
     explicit BatchView(std::vector<MatrixView<T, D>> matrices)
         : list_(std::make_shared<const std::vector<MatrixView<T, D>>>(std::move(matrices))),
           count_(static_cast<Index>(list_->size())) {}
-    /// A batch that may be written also serves where one is only read.
+    /// Converts a view that can be written to a view that can only be read.
     template <class U>
     requires(std::is_same_v<const U, T> && !std::is_const_v<U>) BatchView(const BatchView<U, D>& other)
         : BatchView(other.data_, other.rows_, other.cols_, other.row_stride_, other.col_stride_, other.stride_,
@@ -39,11 +41,11 @@ public:
         if (other.list_) *this = BatchView(std::vector<MatrixView<T, D>>(other.list_->begin(), other.list_->end()));
     }
 
-    /// The transposes of the same memory, of a uniform batch.
+    /// Returns the transposes of a uniform batch, in the same memory.
     BatchView transposed() const { return {data_, cols_, rows_, col_stride_, row_stride_, stride_, count_}; }
 
     Index count() const { return count_; }
-    /// Whether all have one shape, that of matrix 0.
+    /// Whether all matrices have the shape of matrix 0.
     bool uniform() const { return !list_; }
     Index rows(Index b) const { return list_ ? (*list_)[b].rows : rows_; }
     Index cols(Index b) const { return list_ ? (*list_)[b].cols : cols_; }
@@ -67,7 +69,7 @@ public:
     Batch() = default;
     Batch(const Context<D>& ctx, Index rows, Index cols, Index count)
         : memory_(ctx, rows, cols * count), view_(memory_.data(), rows, cols, memory_.ld(), rows * cols, count) {}
-    /// Of the shapes (rows, cols) that are listed.
+    /// Allocates matrices of the listed shapes (rows, cols).
     Batch(const Context<D>& ctx, const std::vector<std::pair<Index, Index>>& shapes) {
         Index size = 0;
         for (const auto& [rows, cols] : shapes) size += rows * cols;
@@ -80,7 +82,7 @@ public:
         view_ = BatchView<T, D>(std::move(views));
     }
 
-    /// The memory of matrices of one shape: rows×(cols·count).
+    /// Returns the memory of matrices of one shape: rows×(cols·count).
     Matrix<T, D> take() && { return std::move(memory_); }
 
     Index count() const { return view_.count(); }
@@ -100,8 +102,8 @@ struct BatchedFactors;
 
 /// The factorizations A_b = Q_b R_b of a batch, k = min(m, n): R_b k×n, the thin Q_b m×k.
 ///
-/// Const members may be called from several threads, each with its own context. What is given to be written has the shapes named
-/// here, and any strides; InvalidArgument otherwise.
+/// Const members may be called from several threads, each with its own context. Outputs have the shapes named here, and
+/// any strides. Other shapes throw InvalidArgument.
 template <class T, class D = Host>
 class BatchedQR {
 public:
@@ -113,26 +115,27 @@ public:
     Index rows(Index b) const;
     Index cols(Index b) const;
 
-    /// R_b, k×n, exact zeros below the diagonal.
+    /// Writes R_b, k×n, with exact zeros below the diagonal.
     void r(Context<D>& ctx, BatchView<T, D> R) const;
-    /// The thin Q_b, m×k. 2mk² − 2k³/3 flops each.
+    /// Writes the thin Q_b, m×k. 2mk² − 2k³/3 flops each.
     void form_q(Context<D>& ctx, BatchView<T, D> Q) const;
     /// C_b := op(Q_b) C_b for the m×m Q_b, C_b m×p_b, any p_b. 4mkp − 2k²p flops each.
     void apply_q(Context<D>& ctx, Op op, BatchView<T, D> C) const;
-    /// to := op(Q_b) from; the two may be one.
+    /// to := op(Q_b) from. `to` may be `from`.
     void apply_q(Context<D>& ctx, Op op, std::type_identity_t<BatchView<const T, D>> from, BatchView<T, D> to) const;
-    /// LAPACK's format, as ?geqrf has it: V below the diagonal and R on and above it, m×n; tau k×1.
+    /// Writes LAPACK's format of ?geqrf: V below the diagonal and R on and above it, m×n; tau k×1.
     void lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, D> tau) const;
 
-    /// The same in memory of their own.
+    /// As above, but return new matrices.
     Batch<T, D> r(Context<D>& ctx) const;
     Batch<T, D> form_q(Context<D>& ctx) const;
-    /// The factorization is spent. Where a matrix was factored alone its memory is given back before the next one's Q is made.
+    /// Returns the thin Q_b and consumes the factorization. If matrices were factored one by one, the memory of each is
+    /// freed before the next Q is formed.
     Batch<T, D> take_q(Context<D>& ctx) &&;
-    /// op(Q_b) C, one C (m×p) for all.
+    /// Returns op(Q_b) C, with one C (m×p) for all matrices.
     Batch<T, D> apply_q(Context<D>& ctx, Op op, std::type_identity_t<MatrixView<const T, D>> C) const;
 
-    /// What was done for matrix b.
+    /// Returns the report of matrix b.
     Report report(Index b) const;
 
 private:
@@ -141,18 +144,19 @@ private:
     std::unique_ptr<BatchedFactors<T, D>> inside_;
 };
 
-/// A_b = Q_b R_b for every matrix of a batch, which is only read: any number of matrices, any shapes.
+/// Factors A_b = Q_b R_b for every matrix of a batch, which is only read: any number of matrices, any shapes.
 ///
-/// ‖A_b − Q_bR_b‖ = O(nu)‖A_b‖ and ‖I − Q_bᵀQ_b‖ = O(nu) for every finite A_b, by Householder reflectors. Small matrices are factored
-/// several at once, one in each lane of the vector registers; others each by one thread as `qr` does it. On a GPU all matrices of one
-/// shape are factored by one launch if they have at most 16 384 rows (8192 in f64), and 2²⁴ entries in their first min(m, n) columns. The
-/// bits of a result depend on its matrix and the options alone: not on the other matrices, their number, or the number of threads.
-/// Blocks until done; on a GPU only if `check_finite`, and without it what is called here can be captured into a CUDA graph once a call has
-/// taken the memory that it needs. Takes any options of `qr`. With a `method` other than Auto and
-/// BlockedHouseholder, or with `verify`, each matrix is factored by a `qr` of its own.
+/// ‖A_b − Q_bR_b‖ = O(nu)‖A_b‖ and ‖I − Q_bᵀQ_b‖ = O(nu) for every finite A_b, by Householder reflectors. Small
+/// matrices are factored several at once, one in each lane of the vector registers. Each larger matrix is factored by
+/// one thread, as `qr` does it. On a GPU all matrices of one shape are factored by one launch if they have at most
+/// 16 384 rows (8192 in f64), and 2²⁴ entries in their first min(m, n) columns. The bits of a result depend only on its
+/// matrix and the options, not on the other matrices, their number, or the number of threads. On the host the call
+/// blocks until done. On a GPU it blocks only if `check_finite` is true. Without `check_finite` the call can be
+/// captured into a CUDA graph, after a first call has allocated the memory. Takes any options of `qr`. With a `method`
+/// other than Auto and BlockedHouseholder, or with `verify`, each matrix is factored by a `qr` of its own.
 ///
-/// Throws InvalidArgument, OutOfMemory, and NonFiniteEntry that names the first such matrix and its entry; with check_finite = false
-/// NaN and Inf propagate within their matrix.
+/// Throws InvalidArgument, OutOfMemory, and NonFiniteEntry, which names the first matrix with NaN or Inf and its entry.
+/// With check_finite = false NaN and Inf propagate within their matrix.
 ///
 ///     auto f = qr(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));
 ///     Batch<double> R = f.r(ctx);
@@ -163,17 +167,17 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<T, D> A, Options options = {}) {
     return qr<T, D>(ctx, BatchView<const T, D>(A), options);
 }
 
-/// The thin Q_b (m×k) and R_b (k×n) of every matrix, written where the caller wants them, and nothing else kept; R alone if Q has no
-/// matrices. Bounds and errors as above. Neither may overlap A.
+/// Writes the thin Q_b (m×k) and R_b (k×n) of every matrix to the caller's memory and keeps nothing else. Writes only R
+/// if Q has no matrices. Bounds and errors are as above. Neither Q nor R may overlap A.
 ///
 ///     qr(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<double>(q, 16, 8, 16, 128, count), BatchView<double>(r, 8, 8, 8, 64, count));
 template <class T, class D>
 void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView<T, D>> Q,
         std::type_identity_t<BatchView<T, D>> R, Options options = {});
 
-/// LAPACK's format of every matrix, as ?geqrf has it, and nothing else kept: V_b below the diagonal and R_b on and above it (m×n), tau_b
-/// k×1. V_R may be A itself, and may not overlap A otherwise: in place is the fastest way to V, tau and R. Bounds and errors as above; where
-/// one is thrown, some matrices have been overwritten.
+/// Writes LAPACK's format of ?geqrf for every matrix and keeps nothing else: V_b below the diagonal and R_b on and
+/// above it (m×n), tau_b k×1. V_R may be A itself, and may not overlap A otherwise. In place is the fastest way to V,
+/// tau and R. Bounds and errors are as above. After an error some matrices have been overwritten.
 ///
 ///     qr_lapack(ctx, BatchView<double>(a, 16, 8, 16, 128, count), BatchView<double>(tau, 8, 1, 8, 8, count));
 template <class T, class D>
@@ -184,7 +188,7 @@ void qr_lapack(Context<D>& ctx, BatchView<T, D> A, std::type_identity_t<BatchVie
     qr_lapack<T, D>(ctx, BatchView<const T, D>(A), A, tau, options);
 }
 
-/// The thin Q alone: `qr(ctx, A, options).take_q(ctx)`, and as that throws.
+/// Returns only the thin Q: `qr(ctx, A, options).take_q(ctx)`. Throws as `qr` and `take_q` do.
 ///
 ///     Batch<double> Q = orthonormalize(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));
 template <class T, class D>
@@ -200,19 +204,22 @@ struct BatchedLeastSquares {
     Batch<T, D> X;               ///< n×p_b
     Batch<T, D> residual_norms;  ///< p_b×1: ‖A x_j − b_j‖₂; exact zeros for m <= n
     Batch<T, D> conditions;      ///< 1×1: κ₁ of the triangular factor, or an estimate; infinite beyond T's range
-    Batch<T, D> R;               ///< k×k, k = min(m, n): the triangular factor of A_b, or of its transpose for m < n
+    Batch<T, D> R;               ///< k×k, k = min(m, n): triangular factor of A_b, or of its transpose for m < n
 };
 
-/// Full-rank least squares for every matrix of a batch, A_b m×n and B_b m×p_b: for m >= n the minimiser, for m < n the solution of
-/// least norm, with the backward errors and refusals of `least_squares` for one matrix.
+/// Solves a full-rank least-squares problem for every matrix of a batch, A_b m×n and B_b m×p_b: the minimiser for m >=
+/// n, the solution of least norm for m < n. Backward errors and refusals are those that `least_squares` has for one
+/// matrix.
 ///
-/// One right-hand side for all is a B of stride 0. Small matrices are solved several at once, as `qr` factors them; a matrix that this
-/// refuses (of deficient rank, near an end of T's range) goes to the single `least_squares`, as do all where `options` ask for what `qr`
-/// does matrix by matrix. 2 max(m, n)k² + k³/3 + 4mnp flops each.
+/// A B of stride 0 is one right-hand side for all matrices. Small matrices are solved several at once, as `qr` factors
+/// them. A matrix that this method refuses (deficient rank, or near an end of T's range) is solved by the single
+/// `least_squares`. So are all matrices if `options` make `qr` work matrix by matrix. 2 max(m, n)k² + k³/3 + 4mnp flops
+/// each.
 ///
-/// Throws InvalidArgument, and NonFiniteEntry, RankDeficient and NumericalBreakdown that name the first such matrix. With check_finite =
-/// false a matrix for which that would be thrown has NaN in X, residual norms and condition, and others are as they would be alone. On a
-/// GPU that also holds for small matrices near an end of T's range, and nothing is waited for where all are small.
+/// Throws InvalidArgument, and NonFiniteEntry, RankDeficient and NumericalBreakdown, which name the first failing
+/// matrix. With check_finite = false a failing matrix gets NaN in X, residual norms and condition instead, and the
+/// results of the other matrices are not affected. On a GPU, small matrices near an end of T's range then get NaN, too,
+/// and the call does not wait if all matrices are small.
 ///
 ///     auto s = least_squares(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<const double>(b, 16, 1, 16, 16, count));
 ///     // s.X[0], s.residual_norms[0], s.conditions[0]
@@ -227,7 +234,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<T, D> A,
     return least_squares<T, D>(ctx, BatchView<const T, D>(A), B, rcond, options);
 }
 
-/// The same on factorizations that exist already, m >= n: 4mnp + n²p + n³/3 flops each. Waits on a GPU.
+/// Solves with existing factorizations, m >= n: 4mnp + n²p + n³/3 flops each. Waits on a GPU.
 ///
 /// Throws InvalidArgument for m < n and for factorizations with QForm::None.
 template <class T, class D>

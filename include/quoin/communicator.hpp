@@ -10,26 +10,28 @@ namespace quoin {
 
 struct Cuda;
 
-/// What one rank has sent and received so far. A word is one element of a view.
+/// Messages and words that one rank has sent and received so far. A word is one element of a view.
 struct Traffic {
     Index messages_sent = 0, words_sent = 0;
     Index messages_received = 0, words_received = 0;
 };
 
-/// What a call costs the rank that its duration depends on, by the model of α, β and γ.
+/// Cost of a call on the slowest rank, in the α-β-γ model.
 struct RankCosts {
     double flops = 0;
     double messages = 0;      ///< one after the other
     double bytes = 0;         ///< of these messages
     double memory_bytes = 0;  ///< of a rank
 
-    /// Seconds a message, bytes a second between two ranks, flops a second of one rank.
+    /// Returns the predicted seconds. `latency`: seconds a message; `bandwidth`: bytes a second between two ranks;
+    /// `flop_rate`: flops a second of one rank.
     double seconds(double latency, double bandwidth, double flop_rate) const {
         return messages * latency + bytes / bandwidth + flops / flop_rate;
     }
 };
 
-/// The rows of one of `size` ranks that share m rows evenly, the first ranks one more where it does not come out even.
+/// Returns the rows of `rank` if `size` ranks share m rows evenly. If m is not a multiple of `size`, the first ranks
+/// have one row more.
 inline Range rows_of_rank(Index m, int size, int rank) {
     const auto first = [&](Index r) { return m / size * r + (r < m % size ? r : m % size); };
     return {first(rank), first(rank + 1)};
@@ -41,19 +43,20 @@ enum class Reduction { Sum, Max };
 /// One of `size` ranks that send each other matrices of float, double or Index, of any number of elements.
 ///
 /// An engine carries the bytes: threads of this process (`run_ranks`), MPI (`MpiCommunicator` in quoin/mpi.hpp), or NCCL between GPUs
-/// (`NcclCommunicator` in quoin/nccl.hpp). The rest is made of these messages here, so that no other part of Quoin knows the engine,
-/// and sums have one order, that of a fixed binary tree of ranks, whatever arrives first. Each message blocks until its data may be
-/// changed, unless it is only started (`start_send`); the two ranks name each other.
+/// (`NcclCommunicator` in quoin/nccl.hpp). Collective operations are built from these messages here, so no other part
+/// of Quoin knows the engine. Sums follow a fixed binary tree of ranks, whatever arrives first. Each send blocks until
+/// its data may be changed, except for `start_send`. Sender and receiver name each other.
 ///
-/// **GPUs.** Float and double are sent from and to the memory of a GPU, in the order of the context's work. NCCL sends them from GPU to
-/// GPU, and such a message only waits for the other rank's note; the other engines copy them through the host's memory.
+/// **GPUs.** Float and double are sent from and to the memory of a GPU, in the order of the context's work. NCCL sends
+/// them from GPU to GPU, and such a message only waits for the other rank's note. The other engines copy them through
+/// the host's memory.
 ///
-/// **Notes.** A message carries either its data or a note alone, a positive number. A rank whose work has failed sends 1 + its
-/// number in place of every message that the others wait for: nobody hangs, and all learn of the failure.
+/// **Notes.** A message carries either its data or a note alone, a positive number. A rank whose work has failed sends
+/// 1 + its number in place of every message that the others wait for. So no rank hangs, and all learn of the failure.
 ///
-/// One thread at a time uses a Communicator. Every call throws InvalidArgument for a rank that is not there, and an Error with
-/// ErrorCode::CommunicationFailure where a message has another size than the receiver expects, where the other rank has ended,
-/// or where the engine reports a failure.
+/// One thread at a time uses a Communicator. Every call throws InvalidArgument for a rank that does not exist, and an
+/// Error with ErrorCode::CommunicationFailure if a message has another size than the receiver expects, the other rank
+/// has ended, or the engine reports a failure.
 ///
 ///     run_ranks(4, [](Communicator& comm) {
 ///         Context<Host> ctx(1);
@@ -73,24 +76,26 @@ public:
     /// Sends A, or only `note` if it is not 0.
     template <class T, class D>
     void send(Context<D>& ctx, View<const T, D> A, int to, int note = 0);
-    /// Begins to send A, or only `note` if it is not 0, without waiting for the receiver: A must stay as it is until `finish_sends`.
-    /// MPI and threads do so for contiguous A of the host's memory; everything else is a `send`.
+    /// Begins to send A, or only `note` if it is not 0, without waiting for the receiver. A must not change until
+    /// `finish_sends`. MPI and threads do so for contiguous A in the host's memory; everything else is a `send`.
     template <class T, class D>
     void start_send(Context<D>& ctx, View<const T, D> A, int to, int note = 0);
-    /// Waits until what was begun may be changed.
+    /// Waits until the data of all started sends may be changed.
     void finish_sends() { finish_started(); }
-    /// A := what rank `from` has sent. Returns the note; A is as it was where that is not 0.
+    /// Receives A from rank `from`. Returns the note. If the note is not 0, A is unchanged.
     template <class T, class D>
     int receive(Context<D>& ctx, View<T, D> A, int from);
-    /// Sends A, or only `note`, to rank `other`, and B := what that one sends: at the same time between GPUs that NCCL connects, and one after
-    /// the other elsewhere. Returns the other's note; B is unspecified where one of them has a note.
+    /// Sends A, or only `note`, to rank `other`, and receives B from it: at the same time between GPUs that NCCL
+    /// connects, one after the other elsewhere. Returns the note of `other`. B is unspecified if either rank sends a
+    /// note.
     template <class T, class D>
     int exchange(Context<D>& ctx, View<const T, D> A, View<T, D> B, int other, int note = 0);
     /// A := A of `root` on every rank, unless root has a note. Returns root's note. ⌈log₂ size⌉ messages one after the other.
     template <class T, class D>
     int broadcast(Context<D>& ctx, View<T, D> A, int root = 0, int note = 0);
-    /// A, of the host's memory, := sum or maximum of all ranks' A, the same bits on every rank and in every run. Returns the same note
-    /// on every rank: 0, or a note of one of the ranks, and A is unspecified. 2⌈log₂ size⌉ messages one after the other.
+    /// A := sum or maximum of all ranks' A, in the host's memory, with the same bits on every rank and in every run.
+    /// Returns the same note on every rank: 0, or a note of one of the ranks; A is then unspecified. 2⌈log₂ size⌉
+    /// messages one after the other.
     template <class T>
     int all_reduce(Context<Host>& ctx, View<T, Host> A, Reduction reduction = Reduction::Sum, int note = 0);
 
@@ -98,7 +103,7 @@ public:
 
 protected:
     Communicator(int rank, int size) : rank_(rank), size_(size) {}
-    /// Messages of the host's memory by another engine.
+    /// Send and receive the host's memory by another engine.
     static void send_bytes_by(Communicator& other, const void* data, Index bytes, int to, int note) {
         other.send_bytes(data, bytes, to, note);
     }
@@ -108,7 +113,7 @@ protected:
     static void start_bytes_by(Communicator& other, const void* data, Index bytes, int to, int note) {
         other.start_bytes(data, bytes, to, note);
     }
-    /// The same of GPUs' memory.
+    /// Send and receive GPUs' memory by another engine.
     static bool reaches_gpus_by(const Communicator& other) { return other.reaches_gpus(); }
     static void enqueue_send_by(Communicator& other, Context<Cuda>& ctx, const void* data, Index bytes, int to) {
         other.enqueue_send(ctx, data, bytes, to);
@@ -127,14 +132,16 @@ private:
     template <class T, class D>
     int receive_contiguous(Context<D>& ctx, View<T, D> A, int from);
 
-    /// The message is `bytes` of data, or no data and a note. Returns when the data may be changed.
+    /// Sends `bytes` of data, or no data and a note. Returns when the data may be changed.
     virtual void send_bytes(const void* data, Index bytes, int to, int note) = 0;
-    /// Returns at once where the engine can; `finish_started` returns when the data of all that were started may be changed.
+    /// Returns at once if the engine can. `finish_started` returns when the data of all started messages may be
+    /// changed.
     virtual void start_bytes(const void* data, Index bytes, int to, int note) { send_bytes(data, bytes, to, note); }
     virtual void finish_started() {}
-    /// Throws CommunicationFailure if a message without a note is not of `bytes`.
+    /// Receives a message and returns its note. Throws CommunicationFailure if a message without a note does not have
+    /// `bytes`.
     virtual int receive_bytes(void* data, Index bytes, int from) = 0;
-    /// Whether those after it carry the memory of GPUs, which they enqueue on the context's stream.
+    /// Whether the enqueue_ functions below carry the memory of GPUs. They enqueue messages on the context's stream.
     virtual bool reaches_gpus() const { return false; }
     virtual void enqueue_send(Context<Cuda>&, const void* /*data*/, Index /*bytes*/, int /*to*/) {}
     virtual void enqueue_receive(Context<Cuda>&, void* /*data*/, Index /*bytes*/, int /*from*/) {}
@@ -146,9 +153,10 @@ private:
     Traffic traffic_;
 };
 
-/// Some ranks of another Communicator, in the order of `members`: rank i here is rank members[i] there. The engine is that of `all`, which
-/// must outlive it; messages of both between two ranks stay in their order. `traffic` counts what is sent here alone. Every member
-/// makes one; nothing is sent for it. Throws InvalidArgument unless the members are different ranks of `all`, and this one is among them.
+/// Some ranks of another Communicator, in the order of `members`: rank i here is rank members[i] of `all`. It uses the
+/// engine of `all`, which must outlive it. Messages of both between two ranks stay in their order. `traffic` counts
+/// only the messages of this object. Every member makes one; nothing is sent for it. Throws InvalidArgument unless the
+/// members are different ranks of `all`, and this one is among them.
 ///
 ///     SubCommunicator even(comm, {0, 2, 4});  // on these three ranks
 class SubCommunicator final : public Communicator {
@@ -169,18 +177,22 @@ private:
     std::vector<int> members_;
 };
 
-/// For a rank that cannot take part in the call that the others make (`qr`, `DistributedQR::form_q`, …), since it has not its rows or
-/// arguments: throws InvalidArgument, "rank r: " and `why`, here and from that call on all other ranks.
+/// Throws InvalidArgument, "rank r: " and `why`, on this rank and from the call in progress on all other ranks. For a
+/// rank that cannot take part in a call of all ranks (`qr`, `DistributedQR::form_q`, …), because it lacks its rows or
+/// arguments.
 [[noreturn]] void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string& why);
 
-/// What `mine()` is on each rank, for ranks that connect their GPUs before a call. Where it throws on one of them, or one calls
-/// `fail_on_all_ranks` or begins the call at once, since its rows are not on a GPU, the same error is thrown on all.
+/// Returns `mine()` of each rank, for ranks that connect their GPUs before a call. The same error is thrown on all
+/// ranks if `mine` throws on one of them, or one calls `fail_on_all_ranks`, or one begins the call at once because its
+/// rows are not on a GPU.
 std::vector<Index> agree_on_gpus(Context<Host>& ctx, Communicator& comm, const std::function<Index()>& mine);
 
-/// Runs f on n ranks, n threads of this process of which the caller is rank 0, until all have ended.
+/// Runs f on n ranks and returns when all have ended. The ranks are n threads of this process, and the caller is rank
+/// 0.
 ///
-/// A rank that waits for one that has ended gets an Error. The first exception that left f is thrown again when all have ended.
-/// Throws InvalidArgument unless n >= 1. Every rank computes with a context of its own: give it its share of the cores.
+/// A rank that waits for a rank that has ended gets an Error. The first exception that left f is thrown again when all
+/// have ended. Throws InvalidArgument unless n >= 1. Every rank computes with a context of its own: give it its share
+/// of the cores.
 ///
 ///     run_ranks(4, [&](Communicator& comm) {
 ///         Context<Host> ctx(1);

@@ -8,18 +8,20 @@
 
 namespace quoin {
 
-/// Where and with what a call computes. One context serves one calling thread at a time; make one per thread.
+/// The device, threads, workspace and stream of a call. One context serves one calling thread at a time; make one per
+/// thread.
 template <class D>
 class Context;
 
 /// A number of cores and an arena of workspace.
 ///
-/// The number of threads changes how fast a result comes, never its bits: see `Plan`.
-/// The arena grows to what a plan needs at that plan's first use and is reused until the context dies.
+/// The number of threads changes the speed, never the bits of a result: see `Plan`. The arena grows at a plan's first
+/// use to the size that the plan needs, and is reused until the context dies.
 template <>
 class Context<Host> {
 public:
-    /// `threads` = 0 takes what OpenMP would (OMP_NUM_THREADS, or all cores), at most 4096. Throws InvalidArgument if < 0.
+    /// `threads` = 0 uses OpenMP's number of threads (OMP_NUM_THREADS, or all cores), at most 4096. Throws
+    /// InvalidArgument if < 0.
     explicit Context(int threads = 0);
     Context(Context&&) noexcept;
     Context& operator=(Context&&) noexcept;
@@ -30,17 +32,18 @@ public:
     /// Does nothing: calls return when their work is done.
     void wait() const {}
 
-    /// Flops finished since `reset_progress`; against `Plan::flops` it says how far a call is. Any thread may ask.
+    /// Returns the flops finished since `reset_progress`. Their share of `Plan::flops` is the progress of a call. Any
+    /// thread may call it.
     double flops_done() const;
     void reset_progress();
-    /// Asks the call in progress to end at its next step with `Interrupted`. Any thread or signal handler may call it.
+    /// Makes the call in progress end at its next step with `Interrupted`. Any thread or signal handler may call it.
     /// The request stands until `clear_stop`.
     void request_stop() noexcept;
     void clear_stop() noexcept;
 
     /// Records later calls on `trace`, which must outlive the recording. Null ends it.
     void attach(Trace* trace);
-    /// The attached trace, or null.
+    /// Returns the attached trace, or null.
     Trace* trace() const;
 
     /// Quoin's own use: workspace, progress and stop flag.

@@ -26,9 +26,9 @@ struct DeviceFailure : Error {
 };
 
 namespace detail {
-/// A stream and the memory that is taken and given back in its order.
+/// A stream and the memory that is allocated and freed in its order.
 struct DeviceQueue;
-/// Uninitialised device memory, aligned to 256 bytes; null for 0 bytes. Throws OutOfMemory.
+/// Allocates uninitialised device memory, aligned to 256 bytes; null for 0 bytes. Throws OutOfMemory.
 void* allocate_device(DeviceQueue& queue, std::size_t bytes);
 void free_device(DeviceQueue& queue, void* p) noexcept;
 }  // namespace detail
@@ -40,7 +40,7 @@ public:
     explicit CurrentDevice(int device);
     CurrentDevice(const CurrentDevice&) = delete;
     ~CurrentDevice();
-    /// The device that was current before.
+    /// Returns the device that was current before.
     int before() const { return before_; }
 
 private:
@@ -50,8 +50,8 @@ private:
 /// A stream of the current device, the libraries' handles and an arena of workspace.
 ///
 /// Work is enqueued on the stream. A call waits for it only if it needs a number on the host; its docstring says so.
-/// Results have the same bits from run to run on one kind of GPU. The arena grows at a plan's first use. Its memory, and
-/// that of destroyed matrices, is reused until the context and every matrix made with it are destroyed.
+/// Results have the same bits from run to run on one kind of GPU. The arena grows at a plan's first use. Its memory and
+/// the memory of destroyed matrices are reused until the context and every matrix made with it are destroyed.
 ///
 /// `qr` waits once, at its end, for the certificate of a CholeskyQR method and for the result of the check of the input. It
 /// waits more often if CholeskyQR has more than 192 columns, or needs a second pass or another method. BlockedHouseholder waits once for each
@@ -64,7 +64,7 @@ template <>
 class Context<Cuda> {
 public:
     /// Takes the caller's stream, which must outlive the context and the matrices made with it, or, for null, a
-    /// non-blocking stream of its own. Throws DeviceFailure where there is no usable GPU.
+    /// non-blocking stream of its own. Throws DeviceFailure if there is no usable GPU.
     explicit Context(CudaStream stream = nullptr);
     Context(Context&&) noexcept;
     Context& operator=(Context&&) noexcept;
@@ -78,13 +78,13 @@ public:
     /// Waits until everything enqueued so far is done. Throws DeviceFailure if any of it failed.
     void wait() const;
 
-    /// As `Context<Host>`; flops count when their work is enqueued.
+    /// As in `Context<Host>`; flops count when their work is enqueued.
     double flops_done() const;
     void reset_progress();
     void request_stop() noexcept;
     void clear_stop() noexcept;
-    /// As `Context<Host>`. Waits for the stream, to bring the GPU's clock to the host's; not for calls that are captured into a
-    /// graph.
+    /// As in `Context<Host>`. Waits for the stream to synchronise the GPU's clock with the host's. Do not use it for
+    /// calls that are captured into a graph.
     void attach(Trace* trace);
     Trace* trace() const;
 
@@ -112,8 +112,8 @@ class Matrix<T, Cuda> {
 public:
     Matrix() = default;
     Matrix(const Context<Cuda>& ctx, Index rows, Index cols) : Matrix(ctx, rows, cols, rows) {}
-    /// Columns of 4 KiB and more start at multiples of 16 bytes. A factorization in such memory takes the same time for every number of rows;
-    /// otherwise up to 1.6 times as long.
+    /// Allocates a matrix whose columns start at multiples of 16 bytes if they have 4 KiB or more. A factorization in
+    /// such memory takes the same time for every number of rows. In other memory it takes up to 1.6 times as long.
     static Matrix aligned(const Context<Cuda>& ctx, Index rows, Index cols) {
         return Matrix(ctx, rows, cols, aligned_ld(rows));
     }
@@ -121,7 +121,8 @@ public:
         constexpr Index vector = 16 / sizeof(T), line = 128 / sizeof(T), least = 4096 / sizeof(T);
         return rows < least || rows % vector == 0 ? rows : (rows + line - 1) / line * line;
     }
-    /// A matrix in memory that the caller owns and keeps alive. `qr` of a matrix that is moved into it then computes in that memory.
+    /// Makes a matrix in memory that the caller owns and keeps alive. If it is moved into `qr`, `qr` computes in that
+    /// memory.
     static Matrix over(MatrixView<T, Cuda> A) {
         Matrix borrowed;
         borrowed.data_ = A.data;
@@ -175,7 +176,7 @@ private:
 /// Pageable memory goes through two pinned buffers, one filled while the other is copied; pinned memory is read in place.
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B);
-/// B := A, to the host. Waits until B is there.
+/// B := A, to the host. Waits until B is complete.
 template <class T>
 void copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Host> B);
 
@@ -192,11 +193,12 @@ Matrix<T, Host> copy_to_host(Context<Cuda>& ctx, MatrixView<const T, Cuda> A) {
     return B;
 }
 
-/// As on the host (least_squares.hpp), but κ₁(R) itself from R⁻¹ in double: n³/3 flops and 2n² numbers of workspace. Waits.
+/// Returns κ₁(R) itself, from R⁻¹ in double, where the host's version (least_squares.hpp) estimates it. n³/3 flops and
+/// 2n² numbers of workspace. Waits.
 template <class T>
 double condition_estimate(Context<Cuda>& ctx, MatrixView<const T, Cuda> R);
 
-/// The measurements of qr.hpp, made on the host from copies of the operands. Wait.
+/// Measure as in qr.hpp, on the host with copies of the operands. Wait.
 template <class T>
 double orthogonality(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q);
 template <class T>
@@ -207,7 +209,7 @@ double residual(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<cons
 struct DeviceMemory {
     std::size_t free = 0, total = 0;
 };
-/// The memory of the context's device at this moment.
+/// Returns the memory of the context's device at this moment.
 DeviceMemory device_memory(const Context<Cuda>& ctx);
 
 /// One GPU of this machine.
@@ -215,15 +217,16 @@ struct Gpu {
     std::string name;
     int capability_major = 0, capability_minor = 0;
     DeviceMemory memory;
-    std::string problem;  ///< why Quoin cannot use it, in one sentence; empty where it can
+    std::string problem;  ///< why Quoin cannot use it, in one sentence; empty if it can
 };
-/// What CUDA says of this machine.
+/// CUDA's description of this machine.
 struct GpuSurvey {
     std::string driver;   ///< the CUDA version that the driver supports, "13.0"; empty without a driver
     std::string problem;  ///< why there is no GPU to list; empty otherwise
     std::vector<Gpu> gpus;
 };
-/// Asks the driver; makes the device's CUDA context, which takes a fraction of a second. Throws nothing of its own.
+/// Queries the driver. Creates the device's CUDA context, which takes a fraction of a second. Throws no exception of
+/// its own.
 GpuSurvey survey_gpus();
 
 }  // namespace quoin

@@ -20,13 +20,13 @@ struct Dual {
     Dual() = default;
     Dual(double constant) : value(constant) {}  // NOLINT(google-explicit-constructor)
 
-    /// g(x), of the value and the derivative of g at x.
+    /// Returns g(x), from the value and the derivative of g at x.
     static Dual of(const Dual& x, double value, double derivative) {
         Dual y(value);
         for (int k = 0; k < lanes; ++k) y.tangent[k] = derivative * x.tangent[k];
         return y;
     }
-    /// g(x, y), of its value and partial derivatives.
+    /// Returns g(x, y), from its value and partial derivatives.
     static Dual of(const Dual& x, const Dual& y, double value, double by_x, double by_y) {
         Dual z(value);
         for (int k = 0; k < lanes; ++k) z.tangent[k] = by_x * x.tangent[k] + by_y * y.tangent[k];
@@ -97,8 +97,8 @@ void jacobian_product(const F& f, const double* x, MatrixView<const double> X, M
 
 }  // namespace detail
 
-/// The flow dx/dt = f(x) with the Jacobian of f by dual numbers. f(x, dx) is a template over the scalar: it is called with
-/// double and with Dual.
+/// Makes the flow dx/dt = f(x), with the Jacobian of f by dual numbers. f(x, dx) is a template over the scalar and is
+/// called with double and with Dual.
 ///
 ///     auto roessler = tangent_map(differentiated_flow({1, 1, 0}, [](const auto* x, auto* d) {
 ///         d[0] = -x[1] - x[2], d[1] = x[0] + 0.2 * x[1], d[2] = 0.2 + x[2] * (x[0] - 5.7);
@@ -114,7 +114,7 @@ UserFlow differentiated_flow(std::vector<double> x0, F f, double step = 0.01) {
             {}};
 }
 
-/// The delay differential equation dx/dt = f(x(t), x(t − τ)), f(x, y, dx), likewise.
+/// Makes the delay differential equation dx/dt = f(x(t), x(t − τ)) from f(x, y, dx), likewise.
 template <class F>
 UserDelayFlow differentiated_delay_flow(std::vector<double> x0, F f, double tau, Index intervals = 100) {
     const auto stacked = [f, d = x0.size()](const auto* z, auto* dx) { f(z, z + d, dx); };
@@ -125,7 +125,7 @@ UserDelayFlow differentiated_delay_flow(std::vector<double> x0, F f, double tau,
             tau, intervals};
 }
 
-/// The map x := f(x), f(x, y) writing the next state to y, likewise.
+/// Makes the map x := f(x), likewise. f(x, y) writes the next state to y.
 template <class F>
 UserMap differentiated_map(std::vector<double> x0, F f) {
     return {std::move(x0),

@@ -6,8 +6,8 @@
 
 namespace quoin {
 
-/// What went wrong, in the one table that LAPACK `info`, the exit codes of the program `quoin` and the exceptions of
-/// other languages are read from (`error_info`).
+/// Kinds of errors. The table `error_info` maps each one to LAPACK's `info`, the exit code of the program `quoin` and
+/// the exception of other languages.
 enum class ErrorCode {
     InvalidArgument,       ///< an argument is out of its domain; the message names it and says why
     NonFiniteEntry,        ///< the input holds NaN or Inf; the message names the first such entry
@@ -30,7 +30,7 @@ struct ErrorInfo {
     const char* exception;  ///< Python's class of exception
 };
 
-/// The row for `code`.
+/// Returns the table's row for `code`.
 const ErrorInfo& error_info(ErrorCode code);
 
 /// Base of every exception Quoin throws. `what()` is one sentence for a person.

@@ -15,7 +15,8 @@ enum class FileRoute {
     Slabs,      ///< any shape: slabs of columns from left to right; the earlier reflectors stream past each
 };
 
-/// How the second pass of RowBlocks gets its reflectors. With the same blocks the bits of the result are the same.
+/// How the second pass of RowBlocks gets its reflectors. The choice does not change the bits of the result if the
+/// blocks are equal.
 enum class SecondPass {
     Auto,        ///< by the number of columns, as measured
     Stored,      ///< V and T of every block wait on the disk: one more m×n written, 2mn² flops fewer
@@ -28,17 +29,18 @@ const char* to_string(SecondPass second_pass);
 /// Choices of a factorization from file to file.
 struct FileOptions {
     double memory = 0;   ///< bytes of matrices and workspace; pieces of files and the program itself take 32 MiB more
-    bool want_q = true;  ///< Q.npy beside R.npy
+    bool want_q = true;  ///< write Q.npy, too
     SecondPass second_pass = SecondPass::Auto;
     bool restart = false;  ///< discard what an earlier run left of the same output
-    /// Steps shorter than this share a line of the journal while flushing the disk takes longer than computing them.
+    /// Steps shorter than this share a line of the journal if flushing the disk takes longer than computing them.
     double journal_seconds = 1;
-    /// On a GPU: bytes of its memory, libraries' included, and the products' arithmetic as OutOfCoreOptions has them.
+    /// On a GPU: bytes of its memory, including the libraries', and the arithmetic of the products, as in
+    /// OutOfCoreOptions.
     double device_memory = 0;
     Arithmetic arithmetic = Arithmetic::Auto;
 };
 
-/// The choices for one shape and cap, and what they cost: a pure value.
+/// The choices for one shape and cap, and their costs. A pure value.
 struct FilePlan {
     Index rows = 0, cols = 0;  ///< rows of this rank
     int ranks = 1;             ///< that share the rows of the file
@@ -56,31 +58,32 @@ struct FilePlan {
     Index chunk = 0;                             ///< of Slabs on a GPU: columns at a time in the host's memory, twice
     double memory_bytes = 0;                     ///< of the host, at most
     double device_memory_bytes = 0;              ///< of a GPU, at most
-    double device_workspace_bytes = 0;           ///< of it: for products, panels and libraries
-    double disk_bytes = 0;                       ///< most that lies beside the input at a time, the outputs among it
+    double device_workspace_bytes = 0;           ///< the part for products, panels and libraries
+    double disk_bytes = 0;                       ///< largest total of all files but the input, outputs included
     double bytes_read = 0;                       ///< from files, exact but for headers
     double bytes_written = 0;
     double flops = 0;
 
-    Index steps() const;  ///< of the computation, as the journal counts them
+    /// Returns the number of steps of the computation, as the journal counts them.
+    Index steps() const;
 };
 
-/// If no plan fits `options.memory`, the plan that takes least; its memory_bytes then exceed the cap. m, n >= 1. Throws
-/// OutOfMemory, as plan_out_of_core does, if a GPU's memory is too small.
+/// Plans an m×n factorization, m, n >= 1. If no plan fits `options.memory`, returns the plan that takes least. Its
+/// memory_bytes then exceed the cap. Throws OutOfMemory, as plan_out_of_core does, if a GPU's memory is too small.
 template <class T, class D>
 FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions& options);
-/// That of a rank, where several share the rows of the file evenly: RowBlocks. `options.memory` is that of one rank. Throws
-/// InvalidArgument where a rank would not have more than n rows.
+/// Plans the part of `rank` if `ranks` ranks share the rows of the file evenly: RowBlocks. `options.memory` is the
+/// memory of one rank. Throws InvalidArgument unless every rank has more than n rows.
 template <class T>
 FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOptions& options, int ranks, int rank);
-/// The same by way of a GPU, D = Cuda. Needs no GPU.
+/// Plans a factorization on a GPU, D = Cuda. Needs no GPU.
 template <class T, class D>
 FilePlan plan_file_qr(Index m, Index n, const FileOptions& options);
 
-/// A paragraph for a person.
+/// Returns a description in one paragraph.
 std::string to_string(const FilePlan& plan);
 
-/// What a run has done.
+/// Results of a run.
 struct FileReport {
     Index first_step = 0;  ///< where it began: above 0 if it continued an earlier run
     double seconds = 0;
@@ -90,28 +93,29 @@ struct FileReport {
     double device_memory_bytes = -1;  ///< of a GPU, held by the context at the end
 };
 
-/// A = QR of a matrix in an .npy file, out of core: R.npy and Q.npy (thin Q) in a folder.
+/// Factors A = QR for a matrix in an .npy file, out of core, and writes R.npy and Q.npy (thin Q) to a folder.
 ///
-/// Tall matrices by a flat tree over blocks of rows (Demmel, Grigori, Hoemmen, Langou 2012), with [R_{i−1}; A_i] = H_i [R_i; 0]
-/// one after the other and backward H_i [E_i; 0] = [E_{i−1}; Q_i]; others by left-looking Householder (Toledo and Rabani 2002).
-/// On a GPU always by the latter: slabs as wide as its memory allows, and between the files and it two chunks of columns in the
-/// host's memory and 512 MiB of pinned buffers.
-/// Reflectors alone: ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ of order n·u for every finite A; √N times that over N blocks.
-/// Flops: 2mn² for R and as many for Q, times 1 + 2n/(3h) for blocks of h rows; 2mn² more where they are recomputed.
-/// Files are read ahead and written behind the computation, past the page cache.
+/// Tall matrices are factored by a flat tree over blocks of rows (Demmel, Grigori, Hoemmen, Langou 2012): forward
+/// [R_{i−1}; A_i] = H_i [R_i; 0], and backward H_i [E_i; 0] = [E_{i−1}; Q_i]. Other matrices are factored by
+/// left-looking Householder (Toledo and Rabani 2002), and so are all on a GPU. There the slabs are as wide as the GPU's
+/// memory allows, and data pass through two chunks of columns in the host's memory and 512 MiB of pinned buffers. Only
+/// reflectors are used: ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ are of order n·u for every finite A, and √N times larger over N
+/// blocks. Flops: 2mn² for R and 2mn² for Q, times 1 + 2n/(3h) for blocks of h rows; 2mn² more if reflectors are
+/// recomputed. Files are read ahead of the computation and written after it, past the page cache.
 ///
-/// Several ranks share the rows of a file evenly: each has its own blocks, and
+/// Several ranks share the rows of a file evenly. Each has its own blocks, and their triangles are combined by TSQR, as
+/// in `qr` over ranks:
 ///
 ///     [R_0; …; R_{P−1}] = [E_0; …; E_{P−1}] R
 ///
-/// of their triangles is TSQR, as `qr` over ranks; the backward pass of rank i begins with E_i. All ranks write rows of one Q.npy.
-/// Every rank makes the object and calls `run`, `commit` and `discard` together. An error of one rank is thrown on all of them by
-/// the end of the block that they are at.
+/// The backward pass of rank i begins with E_i. All ranks write rows of one Q.npy. Every rank makes the object, and all
+/// call `run`, `commit` and `discard` together. An error of one rank is thrown on all of them by the end of the current
+/// block.
 ///
-/// A journal in the folder `quoin-journal` of the output says what is finished. After a run that ended for any reason,
-/// the next object for the same input, shape and options continues it, with the same bits. kill -9 loses the current step and
-/// what is being written to the disk: the previous step, or, if steps are shorter, `journal_seconds` of computation.
-/// Outputs appear under their names at `commit`.
+/// A journal in the folder `quoin-journal` of the output lists the finished steps. After a run that ended for any
+/// reason, the next object for the same input, shape and options continues it, with the same bits. kill -9 loses the
+/// current step and the data that are being written to the disk: the previous step, or `journal_seconds` of computation
+/// if steps are shorter. Outputs appear under their names at `commit`.
 ///
 ///     FileQR<double> f(ctx, "A.npy", "factors", {.memory = 512e6});
 ///     f.run(ctx);
@@ -119,34 +123,35 @@ struct FileReport {
 template <class T, class D = Host>
 class FileQR {
 public:
-    /// Opens the input and the journal; `folder` exists. Throws UnreadableFile, UnwritableFile (also if the disk has too little
-    /// space), OutOfMemory, and InvalidArgument for a journal of another input or with other options.
+    /// Opens the input and the journal. `folder` must exist. Throws UnreadableFile, UnwritableFile (also if the disk
+    /// has too little space), OutOfMemory, and InvalidArgument for a journal of another input or with other options.
     FileQR(Context<D>& ctx, const std::string& input, const std::string& folder, const FileOptions& options);
-    /// The same by the ranks of `comm`, which outlives it. Each has a journal of its own, which another number of ranks refuses.
+    /// Opens them on every rank of `comm`, which must outlive this object. Each rank has a journal of its own. A
+    /// journal of a run with another number of ranks is refused.
     FileQR(Context<D>& ctx, Communicator& comm, const std::string& input, const std::string& folder,
            const FileOptions& options) requires std::is_same_v<D, Host>;
     FileQR(FileQR&&) noexcept;
     ~FileQR();
 
     const FilePlan& plan() const;
-    /// Steps of this rank that are on the disk.
+    /// Returns the number of this rank's steps that are on the disk.
     Index steps_done() const;
-    /// Of this run's bytes, for any thread to ask.
+    /// Return the share of this run's bytes that have moved, and their number. Any thread may call them.
     double fraction() const;
     double bytes_moved() const;
     const std::string& journal_folder() const;
 
-    /// Runs the remaining steps. Throws NonFiniteEntry (with the row in the file), Interrupted, UnreadableFile, UnwritableFile;
-    /// finished steps are kept.
+    /// Runs the remaining steps. Throws NonFiniteEntry (with the row in the file), Interrupted, UnreadableFile,
+    /// UnwritableFile. Finished steps are kept.
     void run(Context<D>& ctx);
     const FileReport& report() const;
 
-    /// Paths of the complete R and Q before `commit`.
+    /// Return the paths of the complete R and Q before `commit`.
     std::string r_path() const;
     std::string q_path() const;
     /// Renames the outputs to R.npy and, if wanted, Q.npy, and removes the journal.
     void commit(bool keep_q = true);
-    /// Removes the journal and all that it keeps.
+    /// Removes the journal and all files in its folder.
     void discard();
 
 private:

@@ -15,13 +15,13 @@ namespace quoin {
 enum class DType { F32, F64 };
 /// "f32", "f64".
 const char* to_string(DType dtype);
-/// The type of a T.
+/// The DType of a T.
 template <class T>
 requires std::is_same_v<T, float> || std::is_same_v<T, double>
 inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::F32 : DType::F64;
 
-/// What a file itself does not say. All but the last are about tables in text (CSV); messages name them as
-/// the program's options are called: --decimal is `decimal`.
+/// Choices that a file itself does not make. All but the last are for tables in text (CSV). Messages name them by the
+/// program's options: --decimal is `decimal`.
 struct MatrixFileOptions {
     char delimiter = 0;               ///< between fields, ' ' for any run of blanks; 0: detected
     char decimal = 0;                 ///< '.' or ','; 0: '.', and a file whose commas may be decimal is refused
@@ -31,32 +31,31 @@ struct MatrixFileOptions {
     std::vector<Range> columns = {};  ///< fields of a line to read, from 0, in this order; empty: all but an index
     bool one_column = false;  ///< a single column is expected: two columns of whole numbers may be decimal commas
     std::vector<std::string> missing = {};       ///< fields that are read as NaN, besides NA; a number by its value
-    Index most_unpacked_bytes = Index{4} << 30;  ///< of a compressed file, and of what comes through a pipe
+    Index most_unpacked_bytes = Index{4} << 30;  ///< limit for a compressed file, and for a pipe
 };
-/// The end of a range of `MatrixFileOptions::columns` that goes on to the last column.
+/// The end of a range of `MatrixFileOptions::columns` that ends with the last column.
 inline constexpr Index last_column = std::numeric_limits<Index>::max();
 
-/// A matrix in a file, opened: its header is read and checked, its data only when asked for.
+/// An open matrix file. Its header is read and checked at once, its data on demand.
 ///
-/// Formats, told by content and then by name:
+/// Formats, recognised by content and then by name:
 /// - NumPy .npy (versions 1 to 3, C and Fortran order, little and big endian; f4, f8, every integer type and bool; a 1-D
 ///   array is a column), memory-mapped;
-/// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense,
-///   entries given twice summed;
-/// - tables of numbers in text (CSV), whose grammar is in docs/files.md: semicolon, comma, tab or blanks
-///   between fields, '#' before a comment, a header if the first line has names and no number, R's and pandas' row names left
-///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows: one pass. `remark` says what was taken for a header or for
-///   row names. What is ambiguous is refused, with the option that settles it;
-/// - each of them compressed by gzip (.gz), and arrays of an .npz: the path "data.npz:A" is that of its array A, "data.npz" that
-///   of its only one;
-/// - each of them through a pipe, which is read to its end; "-" is standard input.
+/// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense, with
+///   repeated entries summed;
+/// - tables of numbers in text (CSV), whose grammar is in docs/files.md: semicolon, comma, tab or blanks between
+///   fields, '#' before a comment, a header if the first line has names and no number, R's and pandas' row names left
+///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows in one pass. `remark` reports what was read as a
+///   header or as row names. Ambiguous tables are refused; the message names the option that resolves the ambiguity;
+/// - each of these compressed by gzip (.gz), and arrays of an .npz: the path "data.npz:A" means its array A, "data.npz"
+///   its only array;
+/// - each of these through a pipe, which is read to its end; "-" is standard input.
 ///
 /// f4 stays f32; every other type is f64, and integers beyond 2^53 are rounded to it.
-/// The file must not change while it is open: its memory map would.
-/// Const members may be called from several threads.
-/// Throws UnreadableFile, in one sentence that begins with the path, for whatever is missing, truncated, malformed, of a
-/// type not listed, or of an impossible size; text formats name the line. Throws OutOfMemory for what unpacks to more than
-/// `most_unpacked_bytes`.
+/// The file must not change while it is open: the data are mapped from it. Const members may be called from several
+/// threads. Throws UnreadableFile, in one sentence that begins with the path, for a file that is missing, truncated,
+/// malformed, of a type not listed, or of an impossible size; for text formats it names the line. Throws OutOfMemory if
+/// the data unpack to more than `most_unpacked_bytes`.
 ///
 ///     MatrixFile file("A.npy");
 ///     Matrix<double> A = file.read<double>();
@@ -70,20 +69,23 @@ public:
     Index rows() const;
     Index cols() const;
     DType dtype() const;
-    /// The name that messages use.
+    /// Returns the name that messages use.
     const std::string& path() const;
-    /// Which line was taken for a header and what was left out of the matrix, in words that follow the path; mostly "".
+    /// Reports which line was read as a header and what was left out of the matrix, in words that can follow the path;
+    /// mostly "".
     std::string remark() const;
-    /// True where `read_rows` costs only the rows asked for (an .npy file itself); others are in memory as a whole.
+    /// Whether `read_rows` reads only the requested rows (uncompressed .npy files). Other files are in memory as a
+    /// whole.
     bool streams() const;
 
-    /// A(rows, :) into `out` (rows.size() × cols, any ld), converted to T (f64 beyond the range of f32 becomes ±inf).
+    /// Reads A(rows, :) into `out` (rows.size() × cols, any ld), converted to T (f64 beyond the range of f32 becomes
+    /// ±inf).
     ///
-    /// Of an .npy, only those rows are touched, and they do not stay in resident memory.
-    /// Throws InvalidArgument for rows or an `out` that do not fit, UnreadableFile, OutOfMemory.
+    /// In an .npy file it touches only these rows, and they do not stay in resident memory. Throws InvalidArgument for
+    /// `rows` out of range or an `out` of another shape, UnreadableFile, OutOfMemory.
     template <class T>
     void read_rows(Range rows, MatrixView<T> out) const;
-    /// The whole matrix. Throws UnreadableFile, OutOfMemory.
+    /// Reads the whole matrix. Throws UnreadableFile, OutOfMemory.
     template <class T>
     Matrix<T> read() const;
 
@@ -92,18 +94,19 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Writes A (any ld) as .npy (version 1.0, Fortran order) under `path`, atomically: a temporary file beside it, flushed to
-/// the disk, then a rename. Throws UnwritableFile; it then leaves no temporary file, and an older file at `path` is unchanged.
+/// Writes A (any ld) as .npy (version 1.0, Fortran order) under `path`, atomically: it writes a temporary file in the
+/// same folder, flushes it to the disk and renames it. Throws UnwritableFile. It then leaves no temporary file, and an
+/// older file at `path` is unchanged.
 template <class T>
 void write_npy(const std::string& path, MatrixView<const T> A);
-/// The same for a one-dimensional array.
+/// Writes a one-dimensional array in this way.
 template <class T>
 void write_npy(const std::string& path, const std::vector<T>& values);
 
 /// An .npy file of known shape (C order) that is filled by blocks of rows and appears under its name only at `commit`.
 ///
 /// The constructor reserves the disk space, so that a full disk is reported before the work. If it fails or is destroyed
-/// before `commit`, it leaves no file behind. For one thread at a time.
+/// before `commit`, it leaves no file. For one thread at a time.
 /// Members throw UnwritableFile, and InvalidArgument for a block that does not fit and after `commit` or a failure.
 ///
 ///     NpyRowWriter<double> writer("Q.npy", m, n);
@@ -117,10 +120,11 @@ public:
     ~NpyRowWriter();
     /// Writes rows [first, first + block.rows), in any order, each once.
     void write_rows(Index first, MatrixView<const T> block);
-    /// The unfinished file, for `write_npy_rows` of other processes, and so many rows that they have written.
+    /// Return the path of the unfinished file, for `write_npy_rows` in other processes, and count `rows` that they have
+    /// written.
     const std::string& unfinished_path() const;
     void count_rows(Index rows);
-    /// Throws InvalidArgument, the writer staying as it is, while rows are missing.
+    /// Publishes the file. Throws InvalidArgument if rows are missing, and leaves the writer unchanged.
     void commit();
 
 private:
@@ -128,15 +132,17 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Writes rows [first, first + block.rows) of the unfinished file of an NpyRowWriter of rows × block.cols, which another process has.
-/// They are on the disk when it returns. Throws UnwritableFile, and InvalidArgument for a block that does not fit.
+/// Writes rows [first, first + block.rows) of the unfinished file of another process's NpyRowWriter of rows ×
+/// block.cols. They are on the disk when it returns. Throws UnwritableFile, and InvalidArgument for a block that does
+/// not fit.
 template <class T>
 void write_npy_rows(const std::string& unfinished_path, Index rows, Index first, MatrixView<const T> block);
 
 /// An .npy file (Fortran order) that grows by any number of columns and appears under its name only at `commit`.
 ///
-/// If it fails or is destroyed before `commit`, it leaves no file behind. For one thread at a time.
-/// Members throw UnwritableFile, and InvalidArgument for a block of other rows and after `commit` or a failure.
+/// If it fails or is destroyed before `commit`, it leaves no file. For one thread at a time.
+/// Members throw UnwritableFile, and InvalidArgument for a block with another number of rows and after `commit` or a
+/// failure.
 ///
 ///     NpyColumnWriter<float> writer("L.npy", m);
 ///     while (next(block)) writer.append(block);
@@ -155,8 +161,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Removes the temporary files of every unfinished write of this process; safe to call from a signal handler. The writes
-/// themselves then fail at their end.
+/// Removes the temporary files of every unfinished write of this process; safe to call from a signal handler. These
+/// writes then fail at their end.
 void remove_unfinished_files() noexcept;
 
 }  // namespace quoin

@@ -23,7 +23,7 @@ struct Range {
     Index size() const { return end - begin; }
 };
 
-/// A view of a column-major matrix that somebody else owns: element (i, j) is data[i + j·ld].
+/// A view of a column-major matrix in memory of another owner: element (i, j) is data[i + j·ld].
 ///
 /// `ld >= max(1, rows)`; rows or cols may be 0, and then data may be null. Views are values: copy them.
 template <class T, class D = Host>
@@ -36,7 +36,7 @@ struct MatrixView {
     MatrixView() = default;
     MatrixView(T* data_, Index rows_, Index cols_, Index ld_) : data(data_), rows(rows_), cols(cols_), ld(ld_) {}
     MatrixView(T* data_, Index rows_, Index cols_) : MatrixView(data_, rows_, cols_, std::max<Index>(1, rows_)) {}
-    /// A view that may write also serves where one that only reads is asked for.
+    /// Converts a view that can write to a view that only reads.
     template <class U>
     requires(std::is_same_v<const U, T> && !std::is_const_v<U>) MatrixView(MatrixView<U, D> other)
         : MatrixView(other.data, other.rows, other.cols, other.ld) {}
@@ -45,7 +45,7 @@ struct MatrixView {
     T* at(Index i, Index j) const { return data ? data + i + j * ld : nullptr; }
     /// Element (i, j); the view must be of host memory.
     T& operator()(Index i, Index j) const { return data[i + j * ld]; }
-    /// A(rows, cols) as a view of the same memory.
+    /// Views A(r, c) in the same memory.
     MatrixView block(Range r, Range c) const { return {at(r.begin, c.begin), r.size(), c.size(), ld}; }
     /// Rows r, every column.
     MatrixView row_block(Range r) const { return block(r, {0, cols}); }
@@ -54,7 +54,7 @@ struct MatrixView {
     bool empty() const { return rows == 0 || cols == 0; }
 };
 
-/// A view as the parameter of a function that takes T and D from elsewhere: a view of T converts to one of const T there.
+/// The type of a parameter whose T and D are deduced elsewhere. A view of T then converts to a view of const T.
 template <class T, class D>
 using View = std::type_identity_t<MatrixView<T, D>>;
 
@@ -86,7 +86,7 @@ struct InputView {
 
     /// Pointer to element (i, j); null in a view without data.
     const T* at(Index i, Index j) const { return data ? data + (by_rows ? i * ld + j : i + j * ld) : nullptr; }
-    /// The memory as a column-major matrix: A, or Aᵀ if `by_rows`.
+    /// Views the memory as a column-major matrix: A, or Aᵀ if `by_rows`.
     MatrixView<const T, D> stored() const { return {data, by_rows ? cols : rows, by_rows ? rows : cols, ld}; }
     /// Rows r, every column.
     InputView row_block(Range r) const {
@@ -104,16 +104,16 @@ struct InputView {
     }
     bool empty() const { return rows == 0 || cols == 0; }
 };
-/// An InputView as the parameter of a function that takes T and D from elsewhere, as `View`.
+/// An InputView as a parameter whose T and D are deduced elsewhere, as `View`.
 template <class T, class D>
 using Input = std::type_identity_t<InputView<T, D>>;
 
 namespace detail {
-/// 64-byte aligned, uninitialised host memory in large pages where the system has them.
-/// Throws OutOfMemory. `allocate_host(0)` is null.
+/// Allocates 64-byte aligned, uninitialised host memory, in large pages if the system has them. Throws OutOfMemory.
+/// `allocate_host(0)` is null.
 void* allocate_host(std::size_t bytes);
 void free_host(void* p) noexcept;
-/// rows·cols·size, or InvalidArgument when a dimension is negative or the product overflows.
+/// Returns rows·cols·size. Throws InvalidArgument if a dimension is negative or the product overflows.
 std::size_t checked_bytes(Index rows, Index cols, std::size_t size);
 }  // namespace detail
 
@@ -131,13 +131,14 @@ template <class T>
 class Matrix<T, Host> {
 public:
     Matrix() = default;
-    /// As algorithms for every device say it: memory in the order of the context's work.
+    /// Allocates rows×cols. Takes the context for the sake of code for any device; on a GPU the memory follows the
+    /// order of the context's work.
     Matrix(const Context<Host>&, Index rows, Index cols) : Matrix(rows, cols) {}
     Matrix(Index rows, Index cols)
         : data_(static_cast<T*>(detail::allocate_host(detail::checked_bytes(rows, cols, sizeof(T))))),
           rows_(rows),
           cols_(cols) {}
-    /// The same; on a GPU its columns may be further apart than their length (cuda.hpp).
+    /// Allocates rows×cols. On a GPU the columns may be further apart than their length (cuda.hpp).
     static Matrix aligned(const Context<Host>&, Index rows, Index cols) { return Matrix(rows, cols); }
     Matrix(Matrix&& other) noexcept { swap(other); }
     Matrix& operator=(Matrix&& other) noexcept {

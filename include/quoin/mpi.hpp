@@ -10,12 +10,13 @@ namespace quoin {
 
 /// The ranks of an MPI communicator: the library quoin_mpi, for CMake quoin::mpi of find_package(quoin COMPONENTS mpi).
 ///
-/// Its messages are MPI_Send, MPI_Isend and MPI_Recv on a duplicate of `comm`, which returns errors instead of aborting: an Error with
-/// ErrorCode::CommunicationFailure has MPI's own text. Messages of more than `largest_message` bytes, at most 2^31 − 1, go in parts.
+/// Its messages are MPI_Send, MPI_Isend and MPI_Recv on a duplicate of `comm`, which returns errors instead of
+/// aborting. An Error with ErrorCode::CommunicationFailure then has MPI's own text. Messages of more than
+/// `largest_message` bytes (at most 2^31 − 1) are sent in parts.
 ///
 /// Construction and destruction are collective: all ranks of `comm` take part, after MPI_Init and before MPI_Finalize. One thread
-/// at a time uses it; MPI_THREAD_FUNNELED is enough where that is the main thread. Throws InvalidArgument if MPI is not initialised,
-/// `comm` is an intercommunicator or largest_message is out of range, and CommunicationFailure.
+/// at a time uses it; MPI_THREAD_FUNNELED is enough if it is the main thread. Throws InvalidArgument if MPI is not
+/// initialised, `comm` is an intercommunicator or largest_message is out of range, and CommunicationFailure.
 ///
 ///     MPI_Init(&argc, &argv);
 ///     {

@@ -7,16 +7,18 @@
 
 namespace quoin {
 
-/// Ranks with a GPU each, whose memories NCCL connects: the library quoin_nccl, for CMake quoin::nccl of
-/// find_package(quoin COMPONENTS nccl).
+/// Ranks with one GPU each, connected by NCCL: the library quoin_nccl, for CMake quoin::nccl of find_package(quoin
+/// COMPONENTS nccl).
 ///
-/// Messages between GPUs are ncclSend and ncclRecv on the context's stream. Notes and messages of the host's memory go by `control`, an
-/// MpiCommunicator or one of `run_ranks`, which must outlive this one and is not used for anything else meanwhile. Where a rank's work
-/// has failed the others hear it by that way, before they enqueue what would never come.
+/// Messages between GPUs are ncclSend and ncclRecv on the context's stream. Notes and messages of the host's memory are
+/// sent by `control`, an MpiCommunicator or a Communicator of `run_ranks`. `control` must outlive this object and must
+/// not be used for anything else meanwhile. If a rank's work has failed, the other ranks learn it from `control` before
+/// they enqueue a receive that would never complete.
 ///
-/// Construction and destruction are collective. The current device of the calling thread is the rank's GPU, another one for every rank.
-/// Throws InvalidArgument where `nccl` has other ranks than `control`, and Error with ErrorCode::CommunicationFailure and NCCL's own
-/// text. Before each message NCCL is asked for errors since the last one.
+/// Construction and destruction are collective. The current device of the calling thread is the rank's GPU; every rank
+/// needs another GPU. Throws InvalidArgument if `nccl` and `control` have different ranks, and Error with
+/// ErrorCode::CommunicationFailure and NCCL's own text. Each message first checks for errors that NCCL has had since
+/// the previous one.
 ///
 ///     run_ranks(4, [&](Communicator& control) {
 ///         CurrentDevice gpu(control.rank());
@@ -27,7 +29,7 @@ namespace quoin {
 class NcclCommunicator final : public Communicator {
 public:
     explicit NcclCommunicator(Communicator& control);
-    /// Over the caller's communicator, which stays the caller's.
+    /// Uses `nccl`, which the caller still owns.
     NcclCommunicator(Communicator& control, ncclComm_t nccl);
     ~NcclCommunicator() override;
 

@@ -12,7 +12,7 @@
 
 namespace quoin {
 
-/// How A = QR is computed. `docs/algorithms.md` has the mathematics and the error bounds.
+/// Methods to compute A = QR. `docs/algorithms.md` has the mathematics and the error bounds.
 enum class Method {
     Auto,                ///< by shape from the tuning table; conditional methods only with their certificate
     BlockedHouseholder,  ///< panels of reflectors in compact WY form, updates by matrix products; LAPACK's format
@@ -24,7 +24,7 @@ enum class Method {
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
 
-/// What the caller needs of Q. Quoin computes no more than that.
+/// The form of Q that the caller needs. Quoin computes nothing else.
 enum class QForm {
     Any,         ///< any holder of Q: apply_q, form_q, q_block all work
     None,        ///< R alone; reflectors are never stored
@@ -38,15 +38,16 @@ struct TreeOptions {
     Index fan_in = 0;     ///< R factors merged at a node, at least 2; `flat_tree`: all; 0: Quoin chooses
     bool operator==(const TreeOptions&) const = default;
 };
-/// One leaf is reduced after the other into one R.
+/// The fan_in of a tree that reduces one leaf after the other into one R.
 inline constexpr Index flat_tree = std::numeric_limits<Index>::max();
 
-/// Which columns of Gram-Schmidt are orthogonalised a second time, against every column before them and within their panel:
-/// panel by panel, or by classical Gram-Schmidt, always, all at once. `docs/algorithms.md` has what each guarantees.
+/// The columns of Gram-Schmidt that are orthogonalised a second time, against every earlier column and within their
+/// panel. This is done panel by panel; Always with classical Gram-Schmidt does it for all columns at once.
+/// `docs/algorithms.md` has the guarantees.
 enum class Reorthogonalization {
-    Off,        ///< none; a column that depends on those before it is a NumericalBreakdown
-    Selective,  ///< those where a column lost more than it kept: r_jj < ‖a_j‖/√2 (Kahan and Parlett's criterion)
-    Always,     ///< all; with either of the two a dependent column gives r_jj = 0 and a column that completes Q
+    Off,        ///< none; a column that depends on earlier columns is a NumericalBreakdown
+    Selective,  ///< columns that lost more than they kept: r_jj < ‖a_j‖/√2 (Kahan and Parlett's criterion)
+    Always,     ///< all; here and for Selective a dependent column gives r_jj = 0 and a q_j that completes Q
 };
 
 /// How classical Gram-Schmidt factors a panel.
@@ -58,7 +59,7 @@ enum class GramSchmidtPanel {
 
 // The options of each method. `panel_width`: columns a panel; 0: Quoin chooses.
 
-/// Quoin chooses the method: a tree where `tree` is given, one by panels where `panel_width` is.
+/// Quoin chooses the method: a tree if `tree` is given, a method by panels if `panel_width` is given.
 struct Auto {
     Index panel_width = 0;
     TreeOptions tree{};
@@ -66,7 +67,7 @@ struct Auto {
 /// Householder reflectors, panel by panel.
 struct BlockedHouseholder {
     Index panel_width = 0;
-    TreeOptions tree{};  ///< of a panel that is reconstructed from Q of a tree
+    TreeOptions tree{};  ///< for a panel that is reconstructed from Q of a tree
 };
 /// Trees of Householder factorizations, one panel.
 struct TSQR {
@@ -97,35 +98,35 @@ struct ClassicalGramSchmidt {
 struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, CholeskyQR2, RandomizedCholeskyQR,
                                     ModifiedGramSchmidt, ClassicalGramSchmidt> {
     using variant::variant;
-    /// The method's defaults.
+    /// Takes the method's default options.
     MethodOptions(Method method);
     operator Method() const { return static_cast<Method>(index()); }
 
-    // What was given; the option's default where the method has no such option.
+    // Return the given option, or its default if the method has no such option.
     Index panel_width() const;
     TreeOptions tree() const;
     Reorthogonalization reorthogonalization() const;
     GramSchmidtPanel panel() const;
 
-    // For methods that are known at run time alone. Where the method has no such option they throw InvalidArgument, unless the value is
-    // the default.
+    // Set an option of a method that is known only at run time. They throw InvalidArgument if the method has no such
+    // option, unless the value is the default.
     void set_panel_width(Index width);
     void set_tree(TreeOptions tree);
     void set_reorthogonalization(Reorthogonalization reorthogonalization);
     void set_panel(GramSchmidtPanel panel);
 };
 
-/// How the full T is computed. Both cost 2k³/3 flops beyond the factorization of a square matrix.
+/// How the full T is computed. Both routes cost 2k³/3 flops beyond the factorization of a square matrix.
 enum class FullTRoute {
-    Auto,  ///< the recurrence where S is kept, and otherwise by the tuning table
+    Auto,  ///< the recurrence if S is kept, otherwise by the tuning table
     Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
     Joined,  ///< afterwards, from the panels' T
 };
 
-/// Reflectors with one T for all columns, as ?geqrt3: Q = I − V T Vᵀ, of which any block is a few products. By default each panel
-/// has its own T, as in ?geqrt. That is enough for R, Q C and the thin Q.
+/// Reflectors with one T for all columns, as in ?geqrt3: Q = I − V T Vᵀ. Any block of Q is then a few products. By
+/// default each panel has its own T, as in ?geqrt, which is enough for R, Q C and the thin Q.
 struct FullT {
-    bool keep_s = false;  ///< S = V Tᵀ is kept too: Q = I − V Sᵀ
+    bool keep_s = false;  ///< keep S = V Tᵀ, too: Q = I − V Sᵀ
     FullTRoute route = FullTRoute::Auto;
 };
 
@@ -140,10 +141,11 @@ struct QOptions {
 };
 
 /// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
-/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any; quoin/study.hpp has two more). Native and Corrected hold for products with a Q
-/// kept as reflectors too (`apply_q`, `apply_q_block`, `q_block`), which Auto corrects where they are large enough.
+/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any; quoin/study.hpp has two more). Native
+/// and Corrected also apply to products with a Q kept as reflectors (`apply_q`, `apply_q_block`, `q_block`). Auto takes
+/// Corrected for these products if they are large enough.
 enum class Arithmetic {
-    Auto = 0,       ///< from the tuning table, where the corrected one is measured to be as accurate and faster
+    Auto = 0,       ///< by the tuning table; Corrected only where it is as accurate and faster by measurement
     Native = 1,     ///< in the matrix's own type
     FP16 = 3,       ///< operands scaled and rounded to f16, u = 2⁻¹¹, sums in f32
     Corrected = 5,  ///< three products of f16 for one, at f32's accuracy (Ootomo and Yokota 2022)
@@ -159,7 +161,7 @@ struct Options {
     MethodOptions method = Method::Auto;
     QOptions q = QForm::Any;
     Arithmetic arithmetic = Arithmetic::Auto;
-    bool check_finite = true;  ///< NaN or Inf in A is an error; false lets them propagate, as LAPACK does
+    bool check_finite = true;  ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
     bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
 };
 
@@ -170,28 +172,28 @@ struct Plan {
     Index rows = 0, cols = 0;
     int element_bytes = 0;
     Method method = Method::Auto;    ///< never Auto
-    Method fallback = Method::Auto;  ///< taken when `method` cannot certify its answer; Auto: none, an error instead
+    Method fallback = Method::Auto;  ///< taken if `method` cannot certify its answer; Auto: none, an error instead
     QForm q = QForm::Any;
     std::optional<FullT> full_t{};               ///< its route is never Auto
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
-    Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q where they are large: Native or Corrected
+    Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q, if large: Native or Corrected
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of Gram-Schmidt
     GramSchmidtPanel gram_schmidt_panel =
-        GramSchmidtPanel::Auto;   ///< never Auto where the method is one by Gram-Schmidt
+        GramSchmidtPanel::Auto;   ///< never Auto if the method is Gram-Schmidt
     bool panels_on_host = false;  ///< of a matrix on a GPU (quoin/study.hpp)
     Index panel_width = 0;        ///< columns a panel
-    Index last_rows = 0;          ///< panels of at most so many rows have last_width columns; 0: none
+    Index last_rows = 0;          ///< panels of at most last_rows rows have last_width columns; 0: none
     Index last_width = 0;         ///< columns of these panels
     Index inner_block = 0;        ///< columns of one compact WY factor T inside a leaf
     Index leaf_rows = 0;          ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index batched_rows = 0;   ///< rows a leaf of a tree on a GPU whose levels are batches; 0: another tree, or none
-    Index reconstruct_rows = 0;  ///< panels of at least so many rows reach LAPACK's format by reconstruction; 0: none
-    bool one_launch = false;     ///< one kernel factors the whole matrix; later steps go by panels
+    Index reconstruct_rows = 0;  ///< from this number of rows on, panels get LAPACK's format by reconstruction; 0: none
+    bool one_launch = false;     ///< one kernel factors the whole matrix; later steps work by panels
     bool check_finite = true;
     bool verify = false;
-    double workspace_bytes = 0;  ///< arena and factors beyond A itself
+    double workspace_bytes = 0;  ///< arena and factors, without A itself
     double flops = 0;            ///< of the chosen method
     double bytes_moved = 0;      ///< between memory and caches, each pass over A counted once
 };
@@ -200,25 +202,25 @@ struct Plan {
 struct Report {
     Method method = Method::Auto;  ///< the method whose answer is returned
     bool fell_back = false;        ///< the planned method could not certify its answer
-    /// Time of the factorization, verification excluded. On a GPU it is taken between two events by calls that wait
-    /// (least_squares, svd), and negative from those that do not (qr, StreamingR): time these by events, or around
+    /// Time of the factorization without verification. On a GPU, calls that wait (least_squares, svd) measure it
+    /// between two events. Calls that do not wait (qr, StreamingR) leave it negative: time these by events, or around
     /// `Context::wait`.
     double seconds = 0;
     double flops = 0;
-    Index dependent_columns = 0;  ///< by reorthogonalised Gram-Schmidt: those with r_jj = 0, whose q_j completes Q
+    Index dependent_columns = 0;  ///< of reorthogonalised Gram-Schmidt: r_jj = 0, and q_j completes Q
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
-    /// κ₁(A D) by a sketch, D scaling columns to unit norm, where randomized CholeskyQR found dependent columns: Q and R are those of A with
-    /// perturbations of 8√n u ‖a_j‖ then. Infinite where columns of A are zero.
+    /// κ₁(A D) by a sketch, with D scaling columns to unit norm, if randomized CholeskyQR found dependent columns. Q
+    /// and R are then the factors of A with perturbations of 8√n u ‖a_j‖. Infinite if columns of A are zero.
     double perturbed_condition = -1;
     double orthogonality = -1;  ///< ‖I − QᵀQ‖_F, with Options::verify
     double residual = -1;       ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
 };
 
-/// Fixes method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
+/// Chooses method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
-/// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, reflectors of Gram-Schmidt, an arithmetic that the method, type or device
-/// has not ...), naming the option.
+/// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, reflectors of Gram-Schmidt, an arithmetic that the method, type
+/// or device does not have ...); the message names the option.
 ///
 ///     Context<Host> ctx;
 ///     Plan plan = plan_qr<double>(ctx, 1000000, 192);
@@ -228,7 +230,7 @@ Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
 
 /// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr", "mgs", "cgs".
 const char* to_string(Method method);
-/// Every method, in the order above.
+/// Returns every method, in the order above.
 std::span<const Method> every_method();
 /// "any", "none", "explicit", "reflectors".
 const char* to_string(QForm q);
@@ -240,7 +242,7 @@ const char* to_string(Arithmetic arithmetic);
 const char* to_string(Reorthogonalization reorthogonalization);
 /// "auto", "mgs", "cholesky-qr2".
 const char* to_string(GramSchmidtPanel panel);
-/// A paragraph for a person: what will be done, in which blocks, for how many flops, bytes and workspace.
+/// Describes the plan in one paragraph: method, blocks, flops, bytes and workspace.
 std::string to_string(const Plan& plan);
 
 }  // namespace quoin

@@ -9,41 +9,40 @@ namespace quoin {
 
 /// How a matrix larger than the device's memory is factored.
 enum class OutOfCoreMethod {
-    Householder,  ///< slabs of columns from left to right; Q is orthonormal to O(nu) whatever A is
+    Householder,  ///< slabs of columns from left to right; Q is orthonormal to O(nu) for every A
     Recursive,    ///< classical Gram-Schmidt by halves (Zhang and Wu 2021)
 };
 
 /// Choices of a factorization of a matrix that is larger than the memory of the device.
 struct OutOfCoreOptions {
     OutOfCoreMethod method = OutOfCoreMethod::Householder;
-    /// Of the large products, as `Options::arithmetic`. Auto: corrected for f32 on a GPU, native otherwise.
+    /// Arithmetic of the large products, as `Options::arithmetic`. Auto: corrected for f32 on a GPU, native otherwise.
     Arithmetic arithmetic = Arithmetic::Auto;
-    /// Of the methods by Gram-Schmidt: every leaf is orthogonalised a second time, against all columns before it and within
-    /// itself.
+    /// For Gram-Schmidt: orthogonalise every leaf a second time, against all earlier columns and within itself.
     bool reorthogonalize = false;
-    /// Memory of the device that the call may take, its libraries' included; 0: nine tenths of what is free.
+    /// Memory of the device that the call may take, including its libraries'; 0: nine tenths of the free memory.
     double memory_bytes = 0;
-    /// Columns of a slab, of a block, or of the recursion's smallest node; 0: as many as the memory has room for.
+    /// Columns of a slab, of a block, or of the recursion's smallest node; 0: the largest number that the memory holds.
     Index block = 0;
     bool check_finite = true;  ///< NaN or Inf in A is an error
-    bool form_q = true;        ///< of a plan for Householder: whether Q is formed
-    /// Called now and then, on the calling thread, with the share that is done, from 0 to 1.
+    bool form_q = true;        ///< for a plan by Householder: whether Q is formed
+    /// Called from time to time on the calling thread with the finished share of the work, from 0 to 1.
     std::function<void(double)> progress{};
 };
 
-/// Rates of a machine, for the predictions of a plan. The defaults are those of an H100 on PCIe 5.
+/// Rates of a machine, for the predictions of a plan. The defaults are for an H100 on PCIe 5.
 struct OutOfCoreRates {
     double link = 50e9;         ///< bytes in each direction, both at once
     double native_f32 = 45e12;  ///< flops of large products
     double native_f64 = 50e12;
     double corrected = 130e12;       ///< Gram-Schmidt's, of thousands of columns
-    double corrected_rows = 131072;  ///< the rate holds up to so many rows; beyond, fewer columns fit at a time
+    double corrected_rows = 131072;  ///< largest number of rows with this rate; with more, fewer columns fit
     double corrected_by_panels = 95e12;
     double tensor = 450e12;  ///< 16 bits
     double tf32 = 250e12;
 };
 
-/// The choices for one shape, and what they cost: a pure value.
+/// The choices for one shape, and their costs. A pure value.
 struct OutOfCorePlan {
     Index rows = 0, cols = 0;
     int element_bytes = 0;
@@ -51,8 +50,8 @@ struct OutOfCorePlan {
     Arithmetic arithmetic = Arithmetic::Native;
     bool reorthogonalize = false;
     double memory_bytes = 0;     ///< the cap
-    double workspace_bytes = 0;  ///< of it: for products, panels and libraries
-    Index block = 0;             ///< columns of a slab, or of a leaf, that stay on the device while they are used
+    double workspace_bytes = 0;  ///< the part for products, panels and libraries
+    Index block = 0;             ///< columns of a slab or a leaf, which stay on the device during their use
     Index panel = 0;             ///< of Householder: columns of one T
     Index elements = 0;          ///< of Gram-Schmidt: numbers on the device at a time, without workspace
     bool check_finite = true;
@@ -67,15 +66,15 @@ struct OutOfCoreReport {
     OutOfCorePlan plan;
     double seconds = 0;
     double bytes_in = 0, bytes_out = 0;  ///< to the device and from it, as counted
-    double memory_bytes = -1;            ///< of the device that the context holds at the end; −1 on the host
+    double memory_bytes = -1;            ///< device memory that the context holds at the end; −1 on the host
     /// Share of the time of all copies during which the device computed; −1 without a trace.
     double hidden = -1;
 };
 
-/// Fixes the block sizes for an m×n matrix of elements of `element_bytes`. Pure; options.memory_bytes must be given.
+/// Chooses the block sizes for an m×n matrix of T on a device D. Pure; options.memory_bytes must be given.
 ///
-/// Throws InvalidArgument for sizes and options outside their domain and for Gram-Schmidt of a wide matrix. Throws OutOfMemory
-/// if not one block fits the memory; the message says how much is needed.
+/// Throws InvalidArgument for sizes and options outside their domain and for Gram-Schmidt of a wide matrix. Throws
+/// OutOfMemory if the memory is too small for one block; the message says how much is needed.
 ///
 ///     OutOfCoreOptions options;
 ///     options.memory_bytes = 16e9;
@@ -83,21 +82,22 @@ struct OutOfCoreReport {
 template <class T, class D>
 OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options, const OutOfCoreRates& rates = {});
 
-/// A = QR for A in the host's memory and a device that has less: the thin Q (m×k, k = min(m, n)) in place of A's first k columns,
-/// R (k×n) apart.
+/// Factors A = QR for A in the host's memory on a device that has less memory. The thin Q (m×k, k = min(m, n)) replaces
+/// A's first k columns; R is k×n.
 ///
-/// R is written on and above its diagonal, and not everywhere below: fill it with zeros before the call. The
-/// method is `options.method`: Householder by slabs (Toledo and Rabani 2002), ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ of O(nu) for every
-/// A; or classical Gram-Schmidt by recursion (Zhang and Wu 2021; m >= n), whose residual is O(nu) too, u that of the
-/// arithmetic, and whose ‖I − QᵀQ‖ is bounded only where it is reorthogonalised and κ(A)u < 1 (Barlow and Smoktunowicz 2013).
-/// 2mn² flops by Gram-Schmidt, twice that reorthogonalised; 4mn² − 4n³/3 by Householder. Bytes: the plan.
+/// R is written on and above its diagonal, and not everywhere below: fill it with zeros before the call. The method is
+/// `options.method`. Householder by slabs (Toledo and Rabani 2002) has ‖I − QᵀQ‖ and ‖A − QR‖/‖A‖ of O(nu) for every A.
+/// Classical Gram-Schmidt by recursion (Zhang and Wu 2021; m >= n) has a residual of O(nu), too, where u is the unit
+/// roundoff of the arithmetic. Its ‖I − QᵀQ‖ is bounded only if it is reorthogonalised and κ(A)u < 1 (Barlow and
+/// Smoktunowicz 2013). 2mn² flops by Gram-Schmidt, twice that with reorthogonalization; 4mn² − 4n³/3 by Householder.
+/// The plan has the bytes.
 ///
-/// The device holds blocks, within `options.memory_bytes` in all. Pageable memory goes through a bounded pool of pinned buffers
-/// (256 MiB each way), pinned memory is read and written in place, and is faster. Blocks until A and R are complete.
-/// After an exception A and R are unspecified.
+/// The device holds blocks, within `options.memory_bytes` in all. Pageable memory is copied through a bounded pool of
+/// pinned buffers (256 MiB each way). Pinned memory is read and written in place, which is faster. Blocks until A and R
+/// are complete. After an exception A and R are unspecified.
 ///
-/// Throws InvalidArgument as the plan and for an R of another shape, NonFiniteEntry, NumericalBreakdown for a column that
-/// depends on those before it (Gram-Schmidt), OutOfMemory, DeviceFailure, and Interrupted.
+/// Throws InvalidArgument as `plan_out_of_core` does and for an R of another shape, NonFiniteEntry, NumericalBreakdown
+/// for a column that depends on earlier columns (Gram-Schmidt), OutOfMemory, DeviceFailure, and Interrupted.
 ///
 ///     OutOfCoreOptions options;
 ///     options.memory_bytes = 16e9;
@@ -105,33 +105,34 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
 template <class T, class D>
 OutOfCoreReport qr_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> R, const OutOfCoreOptions& options = {});
 
-/// The same by Householder in LAPACK's format (geqrf): V below the diagonal of A, R on and above it, tau (k×1). 2mn² − 2n³/3
-/// flops, and no memory beside A. options.method must be Householder.
+/// Factors A in place by Householder, in LAPACK's format (geqrf): V below the diagonal of A, R on and above it, tau
+/// (k×1). 2mn² − 2n³/3 flops, and no memory but A's. options.method must be Householder.
 template <class T, class D>
 OutOfCoreReport factor_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> tau,
                                    const OutOfCoreOptions& options = {});
 
 /// "householder", "recursive".
 const char* to_string(OutOfCoreMethod method);
-/// A paragraph for a person: blocks, bytes each way, flops and predicted time.
+/// Describes the plan in one paragraph: blocks, bytes each way, flops and predicted time.
 std::string to_string(const OutOfCorePlan& plan);
 
-/// What an out-of-core factorization spent on a device, in seconds. Overlapping spans count once.
+/// Seconds that an out-of-core factorization spent on a device. Overlapping spans count once.
 struct OutOfCoreTimes {
     double in = 0, out = 0;                                ///< copies to the device, and from it
     double panels = 0;                                     ///< the device, factoring panels
     double products = 0;                                   ///< the device, all else
-    double copies = 0, copies_hidden = 0;                  ///< in either direction; of it while the device computed
-    double product_copies = 0, product_copies_hidden = 0;  ///< of what products take and make, panels' own copies apart
+    double copies = 0, copies_hidden = 0;                  ///< in either direction; while the device computed
+    double product_copies = 0, product_copies_hidden = 0;  ///< only of operands and results of products
 
-    /// Shares of the copies' time, 1 where nothing is copied.
+    /// Return the hidden shares of the copies' time; 1 if nothing is copied.
     double hidden() const { return copies > 0 ? copies_hidden / copies : 1; }
     double hidden_in_products() const { return product_copies > 0 ? product_copies_hidden / product_copies : 1; }
-    /// The largest value that the last one can have: the time of the products over the time of their copies.
+    /// Returns the largest possible `hidden_in_products`: the time of the products over the time of their copies, at
+    /// most 1.
     double hideable_in_products() const { return products < product_copies ? products / product_copies : 1; }
 };
 
-/// Sums up the spans of a trace, from `since` µs on.
+/// Adds up the spans of a trace from `since` µs on.
 ///
 ///     Trace trace;
 ///     ctx.attach(&trace);

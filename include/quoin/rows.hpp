@@ -13,7 +13,8 @@ struct NoRows : MatrixView<const T, Host> {
 };
 }  // namespace detail
 
-/// Rows in the host's memory for what works on another device D. Where D is the host, nothing converts to this type.
+/// Rows in the host's memory as a parameter of functions for another device D. If D is the host, nothing converts to
+/// this type.
 template <class T, class D>
 using HostRows = std::conditional_t<std::is_same_v<D, Host>, detail::NoRows<T>, MatrixView<const T, Host>>;
 
@@ -24,14 +25,15 @@ using RowReader = std::function<void(Range rows, MatrixView<T, Host> block)>;
 template <class T>
 using RowWriter = std::function<void(Range rows, MatrixView<const T, Host> block)>;
 
-/// B := a matrix that `read` supplies by blocks of rows, in order: of 16 MiB on a GPU, where one is read while the previous one is
-/// copied, and of 64 MiB on the host, where it is read in place; a row at least. Returns when the last has been read; B is ready for work
-/// enqueued on the context. An exception of `read` ends the copy.
+/// B := a matrix that `read` supplies by blocks of rows, in order. On a GPU blocks have 16 MiB, and one is read while
+/// the previous one is copied. On the host they have 64 MiB and are read in place. A block has at least one row.
+/// Returns when the last block has been read; B is ready for work enqueued on the context. An exception of `read` ends
+/// the copy.
 ///
 ///     copy_rows_to_device<float>(ctx, [&](Range r, auto block) { file.read_rows<float>(r, block); }, A.view());
 template <class T, class D>
 void copy_rows_to_device(Context<D>& ctx, const RowReader<T>& read, View<T, D> B);
-/// The reverse: `write` takes one block of A's rows after the other, while the next one is copied. Waits.
+/// Copies A by blocks of rows: `write` takes one block of rows after the other, while the next one is copied. Waits.
 template <class T, class D>
 void copy_rows_to_host(Context<D>& ctx, View<const T, D> A, const RowWriter<T>& write);
 

@@ -8,8 +8,9 @@
 
 namespace quoin {
 
-/// What Quoin knows of a scalar: its real type, its name in messages, the unit roundoff; 2^±safe_exponent, within which sums of
-/// squares of up to 2^60 entries neither overflow nor lose bits; whether three products of f16 make one of it.
+/// Properties of a scalar: its real type, its name in messages and the unit roundoff. If entries are within
+/// 2^±safe_exponent, sums of squares of up to 2^60 of them neither overflow nor lose bits. `has_halves`: whether three
+/// products of f16 make one of this type.
 template <class T>
 struct Scalar;
 
@@ -35,7 +36,7 @@ struct Scalar<double> {
     static constexpr double safe_entry = 0x1p400;
     static constexpr bool has_halves = false;
 };
-/// What sums of squares need to be safe is asked of the real and the imaginary part.
+/// The limits for safe sums of squares apply to the real and the imaginary part.
 template <class R>
 struct Scalar<std::complex<R>> : Scalar<R> {
     static constexpr const char* name = std::is_same_v<R, float> ? "complex f32" : "complex f64";
@@ -49,7 +50,7 @@ using Real = typename Scalar<T>::Real;
 template <class T>
 inline constexpr bool is_complex = !std::is_same_v<T, Real<T>>;
 
-/// x̄, Re x, Im x, |x|² and 2^e x, of real and of complex x.
+/// Return x̄, Re x, Im x, |x|² and 2^e x, for real and complex x.
 constexpr auto conjugate(std::floating_point auto x) { return x; }
 constexpr auto real_part(std::floating_point auto x) { return x; }
 constexpr auto imaginary_part(std::floating_point auto x) { return decltype(x)(0); }

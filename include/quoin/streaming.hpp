@@ -15,9 +15,9 @@ class RowsFromHost;
 /// Seconds that each stage of streaming rows from the host's memory took.
 struct StreamTimes {
     double reading = 0;      ///< in `read`
-    double to_device = 0;    ///< waiting for copies to the device, which run beside the reading
-    double computing = 0;    ///< on the device; on a GPU beside the reading of the next block
-    double from_device = 0;  ///< waiting for copies from the device, which run beside the writing
+    double to_device = 0;    ///< waiting for copies to the device, which overlap with the reading
+    double computing = 0;    ///< on the device; on a GPU it overlaps with the reading of the next block
+    double from_device = 0;  ///< waiting for copies from the device, which overlap with the writing
     double writing = 0;      ///< in `write`
 };
 
@@ -39,20 +39,20 @@ struct StreamTimes {
 template <class T, class D = Host>
 class StreamingR {
 public:
-    /// n columns of A and p right-hand sides, on the context's device: every call takes a context of that device.
-    /// Throws InvalidArgument if negative.
+    /// Starts a stream with n columns of A and p right-hand sides on the context's device. Every call takes a context
+    /// of this device. Throws InvalidArgument if negative.
     StreamingR(Context<D>& ctx, Index n, Index p = 0);
 
     /// Appends rows of A (h×n, any h >= 0) and, if p > 0, of b (h×p), each row-major or column-major with the same bits.
     ///
-    /// Throws InvalidArgument on other shapes and NonFiniteEntry, with the row counted within the block; whatever it
-    /// throws, the state is as it was before the call.
+    /// Throws InvalidArgument on other shapes and NonFiniteEntry, with the row counted within the block. After any
+    /// exception the state is as it was before the call.
     void append(Context<D>& ctx, InputView<T, D> A, InputView<T, D> b = {});
-    /// The same for rows in the host's memory, pinned or not. They are copied beside the work on the block before, to two places
-    /// by turns, each of the size of the largest block so far. They may be changed once this returns.
+    /// Appends rows in the host's memory, pinned or not. They are copied while the device works on the previous block,
+    /// alternately to two buffers of the size of the largest block so far. The rows may be changed once this returns.
     void append(Context<D>& ctx, HostRows<T, D> A, HostRows<T, D> b = {});
-    /// The same for the next h rows of [A b], which `read` supplies as in `copy_rows_to_device`, counted from the stream's
-    /// first row: while a GPU works on one block, the next one is read and copied.
+    /// Appends the next h rows of [A b], which `read` supplies as in `copy_rows_to_device`, counted from the stream's
+    /// first row. While a GPU works on one block, the next one is read and copied.
     ///
     ///     for (i = 0; i < blocks; ++i) stream.append(ctx, h, [&](Range rows, auto block) { file.read_rows<T>(rows, block); });
     void append(Context<D>& ctx, Index h, const RowReader<T>& read);
@@ -61,8 +61,8 @@ public:
     ///
     /// This is a node of a TSQR tree: the rows of one matrix may be streamed in parts, by several threads or machines, and
     /// the parts merged in any order. R obeys `append`'s bound in every order. The same order gives the same bits; another
-    /// one changes R by rounding errors and by the signs of its rows. 4(n + p)³ flops. Throws InvalidArgument unless n and p
-    /// are the same; the state is then as it was.
+    /// one changes R by rounding errors and by the signs of its rows. 4(n + p)³ flops. Throws InvalidArgument unless n
+    /// and p are equal in both streams; the state is then unchanged.
     ///
     ///     StreamingR<double> left(ctx, n), right(ctx, n);
     ///     left.append(ctx, A1.view()), right.append(ctx, A2.view());
@@ -75,14 +75,14 @@ public:
         Matrix<T, D> R;  ///< R_ext, min(rows, n + p)×(n + p)
         Report report;   ///< of `solve`
     };
-    /// A copy of (n + p)² numbers.
+    /// Returns a copy of the state, (n + p)² numbers.
     State state(Context<D>& ctx) const;
     /// Throws InvalidArgument where the sizes do not fit each other.
     explicit StreamingR(State state);
 
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
-    /// R of all rows so far: min(rows, n)×n, exact zeros below the diagonal.
+    /// Returns R of all rows so far: min(rows, n)×n, exact zeros below the diagonal.
     Matrix<T, D> r(Context<D>& ctx) const;
     Matrix<T, D> r() const requires std::is_same_v<D, Host> {
         Context<D> ctx;
@@ -92,7 +92,7 @@ public:
     ///
     /// Throws InvalidArgument if p = 0 or rows < n, and RankDeficient as `least_squares` does.
     LeastSquares<T, D> solve(Context<D>& ctx, double rcond = -1) const;
-    /// Times of all blocks from the host's memory so far. Waits for their work.
+    /// Returns the times of all blocks from the host's memory so far. Waits for their work.
     StreamTimes times() const;
 
 private:
@@ -109,17 +109,18 @@ private:
 
 /// R and thin Q of a matrix larger than memory, in two passes over its blocks of rows: A = QR, Q with min(rows, n) columns.
 ///
-/// A TSQR of two levels (Demmel, Grigori, Hoemmen, Langou 2012). Forward, only each block's R_i is kept. Then the stack of
-/// them is factored, and backward every block is factored once more, to the same bits, and carries the stack's Q to its rows:
+/// A TSQR of two levels (Demmel, Grigori, Hoemmen, Langou 2012). The forward pass keeps only R_i of each block. Then
+/// the stack of the R_i is factored. The backward pass factors every block once more, with the same bits, and applies
+/// its reflectors to the block's rows of the stack's Q:
 ///
 ///                       [R_1]   [G_1]
 ///     A_i = P_i [R_i; 0],   [ ⋮ ] = [ ⋮ ] R,   Q(rows of A_i, :) = P_i [G_i; 0].
 ///                       [R_N]   [G_N]
 ///
-/// Householder reflectors alone. ‖I − QᵀQ‖_F and ‖A − QR‖_F/‖A‖_F are of order n·u for every finite A, rank-deficient ones
-/// included, however many blocks there are. Flops for h rows: 2hn² forward, 6hn² backward.
-/// Memory: 2n² numbers for each block appended, and two copies of a block while it is worked on; on a GPU two more blocks, where
-/// they come from the host's memory.
+/// It uses only Householder reflectors. ‖I − QᵀQ‖_F and ‖A − QR‖_F/‖A‖_F are of order n·u for every finite A, including
+/// rank-deficient ones, for any number of blocks. Flops for h rows: 2hn² forward, 6hn² backward. Memory: 2n² numbers
+/// for each block appended, and two copies of the current block; on a GPU two more blocks if they come from the host's
+/// memory.
 ///
 ///     StreamingQR<double> stream(ctx, n);
 ///     for (i = 0; i < blocks; ++i) stream.append(ctx, read(i).view());
@@ -132,34 +133,36 @@ public:
 
     /// Appends a block of rows (h×n, any h >= 0), row-major or column-major with the same bits.
     ///
-    /// Throws InvalidArgument on other shapes and once `q_rows` has been called, and NonFiniteEntry, with the row counted
-    /// within the block; whatever it throws, the state is as it was before the call.
+    /// Throws InvalidArgument on other shapes and once `q_rows` has been called, and NonFiniteEntry, with the row
+    /// counted within the block. After any exception the state is as it was before the call.
     void append(Context<D>& ctx, InputView<T, D> block);
-    /// The same for rows in the host's memory, and for the next h rows, which `read` supplies: as `StreamingR::append`.
+    /// Append rows in the host's memory, or the next h rows, which `read` supplies, as `StreamingR::append` does.
     void append(Context<D>& ctx, HostRows<T, D> block);
     void append(Context<D>& ctx, Index h, const RowReader<T>& read);
 
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
-    /// R of all rows appended: min(rows, n)×n, exact zeros below the diagonal.
+    /// Returns R of all rows appended: min(rows, n)×n, exact zeros below the diagonal.
     Matrix<T, D> r(Context<D>& ctx) const;
     Matrix<T, D> r() const requires std::is_same_v<D, Host> {
         Context<D> ctx;
         return r(ctx);
     }
 
-    /// The rows of thin Q (h×min(rows, n)) that belong to the last block appended, then to the one before it, and so on.
+    /// Returns the rows of thin Q (h×min(rows, n)) that belong to the last appended block, in the next call to the
+    /// block before it, and so on.
     ///
-    /// Throws InvalidArgument, the state untouched, if `block` is not the one whose turn it is, entry for entry as far as
-    /// its R factor shows, or if no block is left.
+    /// Throws InvalidArgument, with the state unchanged, if no block is left or if `block` is not the expected block; a
+    /// block with the same R factor is not told apart.
     Matrix<T, D> q_rows(Context<D>& ctx, InputView<T, D> block);
-    /// The same in the host's memory.
+    /// Returns these rows of thin Q in the host's memory, for a block there.
     Matrix<T, Host> q_rows(Context<D>& ctx, HostRows<T, D> block);
-    /// All rows of thin Q that are left, block by block from the last one to the first: `read` supplies those of A once more,
-    /// `write` takes those of Q, both counted from the stream's first row. While a GPU works on one block, the next one is read
-    /// and copied; a last block that `append` has read is still there and is not read again. Waits.
+    /// Computes all remaining rows of thin Q, block by block from the last one to the first. `read` supplies the rows
+    /// of A once more and `write` takes the rows of Q, both counted from the stream's first row. While a GPU works on
+    /// one block, the next one is read and copied. If `append` has read the last block, it is still in memory and is
+    /// not read again. Waits.
     ///
-    /// Throws as `q_rows`. After an exception no row of Q can be had of the block that was being written.
+    /// Throws as `q_rows`. After an exception, rows of Q of the block that was being written can no longer be computed.
     ///
     ///     stream.q(ctx, [&](Range rows, auto block) { A.read_rows<T>(rows, block); },
     ///              [&](Range rows, auto block) { Q.write_rows(rows.begin, block); });
@@ -170,12 +173,12 @@ public:
     /// The state of a stream in either pass, as `StreamingR::State`.
     struct State {
         Index n = 0, rows = 0;
-        std::vector<Index> heights;  ///< rows h_i of the blocks that have no rows of Q yet
+        std::vector<Index> heights;  ///< rows h_i of the blocks without rows of Q so far
         Matrix<T, D> stack;          ///< their R_i, min(h_i, n)×n each, one below the other
         bool backward = false;       ///< whether `q_rows` has been called
-        Matrix<T, D> R, G;           ///< then R, min(rows, n)×n, and [G_1; …; G_N]; otherwise without entries
+        Matrix<T, D> R, G;           ///< if backward: R, min(rows, n)×n, and [G_1; …; G_N]; else empty
     };
-    /// A copy of up to 2n² numbers for each block.
+    /// Returns a copy of the state, up to 2n² numbers for each block.
     State state(Context<D>& ctx) const;
     /// Throws InvalidArgument where the sizes do not fit each other.
     StreamingQR(Context<D>& ctx, State state);
@@ -191,11 +194,11 @@ private:
     QR<T, D> factor_stack(Context<D>& ctx) const;
 
     Index n_ = 0, rows_ = 0;
-    std::vector<Block> blocks_;  // that have no rows of Q yet
+    std::vector<Block> blocks_;  // without rows of Q so far
     bool backward_ = false;
     Matrix<T, D> R_, G_;  // R and [G_1; …; G_N], once backward
     std::shared_ptr<RowsFromHost<T, D>> from_host_;
-    MatrixView<const T, D> read_;  // the last block, where `append` has read it
+    MatrixView<const T, D> read_;  // the last block, if `append` has read it
 };
 
 }  // namespace quoin

@@ -10,24 +10,26 @@ namespace quoin {
 /// Thin singular value decomposition A = U diag(s) Vᵀ, k = min(m, n).
 template <class T, class D = Host>
 struct SVD {
-    Matrix<T, D> U;          ///< m×k; empty when only values were asked for
+    Matrix<T, D> U;          ///< m×k; empty if only values were computed
     std::vector<Real<T>> s;  ///< k values, descending
-    Matrix<T, D> Vt;         ///< k×n; empty when only values were asked for
+    Matrix<T, D> Vt;         ///< k×n; empty if only values were computed
     Report report;           ///< of the QR factorization
 };
 
-/// SVD by way of QR (Chan 1982): A = QR, R = U₁ΣVᵀ, U = Q [U₁; 0]; for m < n, Aᵀ = QR, Rᵀ = UΣW, Vᵀ = [W 0] Qᵀ.
+/// Computes the SVD by way of QR (Chan 1982): A = QR, R = U₁ΣVᵀ, U = Q [U₁; 0]; for m < n, Aᵀ = QR, Rᵀ = UΣW, Vᵀ = [W
+/// 0] Qᵀ.
 ///
-/// Any m×n A, row-major or column-major, with the same bits. The SVD of R is LAPACK's gesdd (gesvd where that does not converge), sequential on the host; for A on a GPU
-/// only up to 150 to 250 columns, and beyond by cuSOLVER on the device, in double and certified by its residual. Worth it where
-/// max(m, n) is well above k = min(m, n). 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³ or 22k³
-/// for R; R alone is formed where only values are asked for. Blocks until done; on a GPU until s is known, U and Vt being
-/// ready for work that is enqueued on the context.
+/// A is any m×n matrix. A row-major A and a column-major one give the same bits. The SVD of R is computed on the host
+/// by LAPACK's gesdd (by gesvd if gesdd does not converge), sequentially. For A on a GPU this holds up to 150 to 250
+/// columns; for more columns cuSOLVER computes it on the device, in double and certified by its residual. The QR pays
+/// if max(m, n) is well above k = min(m, n). 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³
+/// or 22k³ for R. Only R is formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U
+/// and Vt are ready for work enqueued on the context.
 ///
-/// Singular values are those of A + E with ‖E‖ = O(ku)‖A‖, ‖I − UᵀU‖_F and ‖I − VᵀV‖_F are O(ku). Signs of the singular
-/// vectors are not normalised. If R would be near an end of T's range, A times a power of two is decomposed: only
-/// a singular value that T cannot hold is Inf, or loses digits to underflow.
-/// Throws as `qr`, and NumericalBreakdown if the SVD of R does not converge.
+/// Singular values are exact for A + E with ‖E‖ = O(ku)‖A‖; ‖I − UᵀU‖_F and ‖I − VᵀV‖_F are O(ku). Signs of the
+/// singular vectors are not normalised. If R would be near an end of T's range, A is scaled by a power of two. So a
+/// singular value is Inf or loses digits to underflow only if T cannot hold it. Throws as `qr`, and NumericalBreakdown
+/// if the SVD of R does not converge.
 ///
 ///     auto f = svd(ctx, A.view(), /*vectors=*/false);  // f.s
 template <class T, class D>

@@ -11,9 +11,9 @@ namespace quoin {
 
 /// A timeline of what contexts do: named spans of work, each on the row of the engine that did it.
 ///
-/// The caller owns it and attaches it to contexts (`Context::attach`), which record on it until another one, or null, is
-/// attached. A span on a GPU lies between two events on its stream. Their times are read when the trace is read, so recording
-/// waits for nothing. Without a trace nothing is recorded. Times of every engine are on the host's clock.
+/// The caller owns it and attaches it to contexts (`Context::attach`). They record on it until another trace, or null,
+/// is attached. A span on a GPU lies between two events on its stream. Their times are read when the trace is read, so
+/// recording waits for nothing. Without a trace nothing is recorded. Times of every engine are on the host's clock.
 /// Several contexts may record on one trace, also from several threads; each must be detached before the trace dies.
 ///
 ///     Trace trace;
@@ -49,15 +49,15 @@ public:
 
     /// Microseconds since the trace was made.
     double now() const;
-    /// A span whose times are known, or will be known to `times` once the work is done.
+    /// Adds a span. Its times are in `span`, or `times` returns them once the work is done.
     void add(Span span);
     void add(Span span, std::function<Times()> times);
 
-    /// Every span so far, by its begin; of two that begin together the longer one first. Waits for those on a GPU. Throws
-    /// DeviceFailure if their work failed.
+    /// Returns every span so far, ordered by begin; of spans that begin together the longest comes first. Waits for
+    /// spans on a GPU. Throws DeviceFailure if their work failed.
     std::vector<Span> spans() const;
-    /// The same in the trace event format of Chrome and Perfetto: complete events ("ph": "X") in microseconds, a thread for
-    /// each row, the step among the arguments.
+    /// Returns every span in the trace event format of Chrome and Perfetto: complete events ("ph": "X") in
+    /// microseconds, with a thread for each row and the step among the arguments.
     std::string json() const;
     /// Writes `json()` to a file, which appears complete or not at all. Throws UnwritableFile.
     void write(const std::string& path) const;
@@ -65,7 +65,7 @@ public:
 private:
     struct Recorded {
         Span span;
-        std::function<Times()> times;  // none: those of the span
+        std::function<Times()> times;  // empty: the times in `span`
     };
     double start_;
     mutable std::mutex mutex_;

@@ -37,7 +37,7 @@ bool move_state(Slot& slot, SlotState from, SlotState to) {
     return slot.state.compare_exchange_strong(from, to, std::memory_order_acq_rel);
 }
 
-/// The slot that now lists `path`, or -1 when all are taken. The path must be shorter than PATH_MAX.
+/// Lists `path` in a free slot and returns the slot, or -1 if all are taken. The path must be shorter than PATH_MAX.
 int list_unfinished(const std::string& path) {
     for (int i = 0; i < slot_count; ++i) {
         if (!move_state(slots[i], SlotState::Free, SlotState::Busy)) continue;

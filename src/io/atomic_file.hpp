@@ -7,11 +7,11 @@
 
 namespace quoin::io {
 
-/// A file that appears under its name complete or not at all: a temporary file beside it, renamed at `commit`.
+/// A file that appears under its name complete or not at all. It is a temporary file in the same folder, renamed at
+/// `commit`.
 ///
-/// Every member throws UnwritableFile on failure, the temporary file being gone by then. The temporary file is
-/// registered for `remove_unfinished_files` from before its creation until after its rename or removal. For one thread
-/// at a time.
+/// Every member throws UnwritableFile on failure, after removing the temporary file. The temporary file is registered
+/// for `remove_unfinished_files` from before its creation until after its rename or removal. For one thread at a time.
 class AtomicFile {
 public:
     /// Refuses a path that names a directory or anything else that a rename must not replace.
@@ -25,9 +25,9 @@ public:
     void write_at(Index offset, const void* data, std::size_t bytes);
     /// Flushes to the disk and renames.
     void commit();
-    /// Where the bytes written so far can be read, until `commit`.
+    /// Returns the path of the temporary file, where the bytes written so far can be read until `commit`.
     const std::string& temporary_path() const { return temporary_; }
-    /// False after `commit` and after a failure.
+    /// Whether the file can still be written: false after `commit` and after a failure.
     bool is_open() const { return fd_ >= 0; }
 
 private:
@@ -35,7 +35,7 @@ private:
     void discard() noexcept;
 
     std::string path_;    // as the caller gave it, for messages
-    std::string target_;  // the same, absolute: the caller may change directory meanwhile
+    std::string target_;  // path_, absolute: the caller may change directory meanwhile
     std::string temporary_;
     int slot_ = -1;  // in the registry of unfinished files
     int fd_ = -1;

@@ -19,7 +19,7 @@ BulkFile::BulkFile(const std::string& path, Access access, ByteCounters& counter
     cached_ = open(path.c_str(), flags, 0666);
     if (cached_ < 0) fail(errno);
     if (access == Access::Read) direct_ = open(path.c_str(), flags | O_DIRECT);
-    // the ends of transfers alone come through the cache where there is O_DIRECT
+    // with O_DIRECT only the ends of transfers go through the cache
     posix_fadvise(cached_, 0, 0, direct_ >= 0 ? POSIX_FADV_RANDOM : POSIX_FADV_SEQUENTIAL);
 }
 
@@ -34,11 +34,12 @@ void BulkFile::fail(int error) const {
     throw UnwritableFile(path_, why);
 }
 
-/// Calls `one(fd, done, bytes)`, which returns what it moved, until all is moved or it returns 0. Returns what was moved.
+/// Calls `one(fd, done, bytes)`, which returns the bytes that it moved, until all `bytes` are moved or it returns 0.
+/// Returns the bytes moved.
 template <class Transfer>
 Index BulkFile::transfer(Index offset, Index bytes, const void* memory, Transfer&& one) const {
     constexpr Index most = Index{1} << 30;  // below what one call can move
-    // memory and offset reach a boundary together
+    // memory and offset are equal modulo the alignment
     bool direct = direct_ >= 0 && (reinterpret_cast<std::intptr_t>(memory) - offset) % alignment == 0;
     Index done = 0;
     while (done < bytes) {
@@ -76,7 +77,7 @@ const char* BulkFile::read_pages(Index offset, char* pages, Index bytes) const {
         do {
             moved = pread(direct_, pages, static_cast<std::size_t>(wanted), offset - before);
         } while (moved < 0 && errno == EINTR);
-        // less where the file ends, or a call moves no more
+        // less at the end of the file, or if a call moves no more
         if (moved >= before + bytes) {
             counters_.read += bytes;
             return pages + before;

@@ -13,26 +13,27 @@ struct ByteCounters {
     std::atomic<Index> read{0}, written{0};
 };
 
-/// A file for large transfers at any offset, of which nothing stays in the page cache. What is only read passes it where the
-/// file system has O_DIRECT and memory and offset differ by a multiple of 4 KiB: all but the ends of a transfer. What is
-/// written goes through it, on its way to the disk at once.
+/// A file for large transfers at any offset that leaves nothing in the page cache. A read bypasses the cache, except
+/// for the ends of a transfer, if the file system has O_DIRECT and memory and offset differ by a multiple of 4 KiB.
+/// Writes go through the cache and on to the disk at once.
 ///
 /// Throws UnreadableFile or UnwritableFile, naming the file. Several threads may read and write at a time.
 class BulkFile {
 public:
     enum class Access { Read, Write };
-    /// Read: an existing regular file. Write: to read and write, created if missing, what is there kept.
+    /// Opens the file. Read: an existing regular file. Write: to read and write; it is created if missing, and existing
+    /// content is kept.
     BulkFile(const std::string& path, Access access, ByteCounters& counters);
     BulkFile(const BulkFile&) = delete;
     BulkFile& operator=(const BulkFile&) = delete;
     ~BulkFile();
 
     void read(Index offset, void* to, Index bytes) const;
-    /// The same into `pages`, which begin at a page and hold two more than `bytes`, in one transfer of whole pages where the
-    /// cache can be passed. Returns where in them the bytes are.
+    /// Reads into `pages`, which begin at a page boundary and have room for two pages more than `bytes`. If the cache
+    /// can be bypassed, it is one transfer of whole pages. Returns the address of the bytes in `pages`.
     const char* read_pages(Index offset, char* pages, Index bytes) const;
     void write(Index offset, const void* from, Index bytes) const;
-    /// What was written is on the disk.
+    /// Waits until all written data are on the disk.
     void flush() const;
     Index size() const;
     void truncate(Index bytes) const;

@@ -15,7 +15,8 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_whole(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_digit); }
 
-/// Where a field in double quotes that begins `text` ends; 0 if none does. Two quotes in a row are part of a field.
+/// Returns the end of the field in double quotes that begins `text`, or 0 if there is none. Two quotes in a row are
+/// part of a field.
 std::size_t end_of_quotes(std::string_view text) {
     if (text.empty() || text.front() != '"') return 0;
     for (std::size_t at = text.find('"', 1); at != text.npos; at = text.find('"', at + 2)) {
@@ -126,7 +127,7 @@ bool are_names(const std::vector<Field>& fields, const CsvHeader& header) {
     return counts || (names && !numbers);
 }
 
-/// The constant step between whole numbers that ascend, or 0.
+/// Returns the constant step between ascending whole numbers, or 0.
 Index step_of(const std::vector<Field>& fields) {
     Index step = 0;
     for (std::size_t j = 0; j < fields.size(); ++j) {
@@ -173,7 +174,8 @@ struct DecimalCommas {
 
 constexpr const char* decimal_hint = "--decimal , reads a comma as the decimal point";
 
-/// Returns which column of the matrix each of `fields` fields goes to, as --columns asks, and the number of columns.
+/// Returns the column of the matrix for each of `fields` fields, as --columns selects them (-1: none), and the number
+/// of columns.
 std::pair<std::vector<Index>, Index> chosen_columns(const std::vector<Range>& columns, Index fields,
                                                     const std::string& path) {
     std::vector<Index> targets(static_cast<std::size_t>(fields), -1);
@@ -200,7 +202,7 @@ bool are_row_names(const std::vector<Field>& first, const std::vector<Field>& se
     return first[0].text == "1" && (second.empty() || second[0].text == "2");
 }
 
-/// Why `field`, the f-th of a line, is refused, and what settles it.
+/// Says why `field`, the f-th of a line, is refused, and which option resolves it.
 std::string refusal(std::string_view field, std::size_t f, bool first_line, const CsvHeader& header) {
     constexpr std::string_view begin_comments = "%!/";
     const std::string why = field.empty() ? "is empty" : in_quotes(field) + " is not a number that f64 can hold";

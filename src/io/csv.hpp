@@ -41,16 +41,16 @@ struct CsvHeader {
     bool header = false;              ///< a line above `body` was taken for a header
     std::vector<Index> targets = {};  ///< the column of the matrix that a field of a line goes to, or -1
     std::vector<std::string> missing = {};
-    std::vector<double> missing_values = {};  ///< those of `missing` that are numbers
-    std::string remark = {};  ///< what was taken for a header or for row names, as MatrixFile::remark has it
+    std::vector<double> missing_values = {};  ///< the elements of `missing` that are numbers
+    std::string remark = {};  ///< which lines and fields were read as a header or row names, as MatrixFile::remark
     TableLines body;
 };
 
 /// Finds separator, header line, row names and shape of `text`, the whole content of a file. One pass over the text.
 /// docs/files.md has the grammar.
 ///
-/// Throws UnreadableFile, which names the line, for ragged rows and for what is ambiguous, with the option
-/// that settles it.
+/// Throws UnreadableFile for ragged rows and for ambiguous tables. It names the line, and the option that resolves an
+/// ambiguity.
 CsvHeader parse_csv_header(std::string_view text, const std::string& path, const MatrixFileOptions& options);
 
 /// Returns the matrix. Throws UnreadableFile, which names line and field, and OutOfMemory.

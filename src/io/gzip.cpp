@@ -17,7 +17,7 @@ constexpr std::size_t first_room = 1 << 16;
 /// A stream that is inflated into a string that grows.
 class Inflater {
 public:
-    /// `window_bits`: zlib's, which tell the formats apart.
+    /// `window_bits`: zlib's parameter, which selects the format.
     Inflater(std::string_view from, int window_bits, const std::string& path) : from_(from), path_(path) {
         if (inflateInit2(&stream_, window_bits) != Z_OK) throw OutOfMemory(path + ": zlib has no memory");
     }
@@ -30,7 +30,7 @@ public:
         }
         return to.size() <= most;
     }
-    /// What follows the streams so far.
+    /// Returns the bytes after the streams so far.
     std::string_view rest() const { return from_; }
     void begin_again() { inflateReset(&stream_); }
 

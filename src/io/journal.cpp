@@ -31,7 +31,7 @@ std::uint32_t crc32(const std::string& text) {
     return ~crc;
 }
 
-/// A folder's names are on the disk.
+/// Flushes a folder's names to the disk.
 void flush_folder(const std::string& path) {
     const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
@@ -94,7 +94,7 @@ void Journal::append(const std::string& content) {
     const ssize_t written = write(fd_, line.data(), line.size());
     if (written != static_cast<ssize_t>(line.size()) || fdatasync(fd_) != 0) {
         const int error = written < 0 || written == static_cast<ssize_t>(line.size()) ? errno : ENOSPC;
-        // a torn line would hide those behind it
+        // a torn line would hide the lines after it
         if (ftruncate(fd_, before) != 0) fail(errno);
         fail(error);
     }
@@ -129,7 +129,7 @@ std::map<std::string, std::string> fields_of(const std::string& line) {
 
 namespace {
 
-/// What differs between two such lines, for a person: "q wanted instead of not-wanted".
+/// Describes the first difference between two identities: "q wanted instead of not-wanted".
 std::string difference(const std::string& before, const std::string& now) {
     const auto old_fields = fields_of(before);
     for (const auto& [key, value] : fields_of(now)) {

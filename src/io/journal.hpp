@@ -6,15 +6,15 @@
 
 namespace quoin::io {
 
-/// What a computation over files has finished, in the folder that holds its unfinished files: lines that are appended to the
-/// file `journal` there, each under a checksum, and each on the disk when `append` returns. The caller has what a line
-/// claims on the disk before it appends the line, so that whatever ends the program the lines are true.
+/// The finished steps of a computation over files: lines in the file `journal` of the folder of its unfinished files.
+/// Each line has a checksum, and is on the disk when `append` returns. The caller must flush the data of a step to the
+/// disk before it appends the step's line. So the lines are true however the program ends.
 ///
 /// Throws UnwritableFile, naming the file.
 class Journal {
 public:
-    /// Opens the folder, creating it; its lines end before the first one that is torn. Throws also where another program has
-    /// it open.
+    /// Opens the folder, and creates it if missing. Reads the lines before the first torn one. Throws also if another
+    /// program has it open.
     explicit Journal(const std::string& folder);
     Journal(const Journal&) = delete;
     Journal& operator=(const Journal&) = delete;
@@ -26,12 +26,12 @@ public:
 
     /// Flushes the names of the files in the folder to the disk.
     void flush_names() const;
-    /// `line` has no line break.
+    /// Appends `line`, which must not have a line break.
     void append(const std::string& line);
-    /// Throws InvalidArgument where the first line is not `identity`, "key=value key=value": it says what differs, and that a restart
-    /// deletes the folder `and_then` from the start, such as " and factor".
+    /// Throws InvalidArgument unless the first line is `identity`, "key=value key=value". The message has the
+    /// difference, and says that a restart deletes the folder `and_then` from the start, such as " and factor".
     void require_run(const std::string& identity, const char* and_then) const;
-    /// Begins anew: the other files and folders in the folder go, and then the lines.
+    /// Starts again: removes the other files and folders in the folder, and then the lines.
     void clear();
     /// Removes the folder.
     void remove();
@@ -45,7 +45,7 @@ private:
     std::vector<std::string> lines_;
 };
 
-/// Of a line "key=value key=value".
+/// Returns the fields of a line "key=value key=value".
 std::map<std::string, std::string> fields_of(const std::string& line);
 
 }  // namespace quoin::io

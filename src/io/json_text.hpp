@@ -4,7 +4,7 @@
 
 namespace quoin::io {
 
-/// The text as a JSON string, its quotes included.
+/// Returns the text as a JSON string, including its quotes.
 std::string json_quoted(const std::string& text);
 
 }  // namespace quoin::io

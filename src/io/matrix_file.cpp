@@ -26,14 +26,14 @@ namespace {
 
 using Header = std::variant<io::NpyHeader, io::MatrixMarketHeader, io::CsvHeader>;
 
-/// `suffix` is in lower case; the path's may be in either.
+/// Whether `path` ends with `suffix`, which is in lower case; the path may be in either case.
 bool has_suffix(std::string_view path, std::string_view suffix) {
     return path.size() >= suffix.size() &&
            std::equal(suffix.begin(), suffix.end(), path.end() - static_cast<Index>(suffix.size()),
                       [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
 }
 
-/// For files of other programs, what to do.
+/// Throws for files of other programs, and says how to convert them.
 void refuse_foreign(std::string_view file, const std::string& path) {
     const auto refuse = [&](const char* kind, const char* read) {
         throw UnreadableFile(
@@ -42,14 +42,14 @@ void refuse_foreign(std::string_view file, const std::string& path) {
                               kind, fmt::format(fmt::runtime(read), path)));
     };
     constexpr std::string_view hdf5_magic = "\x89HDF\r\n\x1a\n";
-    constexpr std::size_t userblock = 512;  // of MATLAB 7.3, which has HDF5 behind it
+    constexpr std::size_t userblock = 512;  // of MATLAB 7.3; HDF5 follows it
     if (file.starts_with(hdf5_magic) || file.substr(std::min(userblock, file.size())).starts_with(hdf5_magic))
         refuse("an HDF5 file (.h5, or .mat of MATLAB 7.3)", "h5py.File('{}')['NAME'][()]");
     if (file.starts_with("MATLAB 5.0 MAT-file")) refuse("a MATLAB file", "scipy.io.loadmat('{}')['NAME']");
     if (file.starts_with("PAR1")) refuse("a Parquet file", "pandas.read_parquet('{}').to_numpy()");
 }
 
-/// Of the format that `file` or its name tells.
+/// Parses the header of `file`, whose format its content or its name determines.
 Header parse_header(std::string_view file, const std::string& name, const std::string& path,
                     const MatrixFileOptions& options) {
     refuse_foreign(file, path);
@@ -74,7 +74,7 @@ std::pair<std::string, std::string> split_array_name(const std::string& path) {
     return {path.substr(0, at + suffix.size()), path.substr(at + suffix.size() + 1)};
 }
 
-/// The member of an .npz that holds the array `name`, or the only one for "".
+/// Returns the member of an .npz that holds the array `name`, or the only member for "".
 io::ZipMember find_array(std::string_view file, const std::string& name, const std::string& path) {
     constexpr std::string_view suffix = ".npy";
     std::vector<io::ZipMember> arrays = io::zip_members(file, path);
@@ -138,7 +138,7 @@ struct MatrixFile::Impl {
             file.emplace(file_path);
             content = file->bytes();
         }
-        std::string name = path;  // of what is inside
+        std::string name = path;  // of the unpacked file
         if (io::is_gzip(content)) {
             unpacked = io::gunzip(content, most, path);
             content = unpacked;
@@ -171,13 +171,13 @@ struct MatrixFile::Impl {
 
     std::string path;
     std::optional<io::MappedFile> file;
-    std::string unpacked;    // where the matrix is not in the file as it is
+    std::string unpacked;    // if the matrix is compressed or came through a pipe
     std::string_view bytes;  // of the matrix's format, in one of these two
     Header header;
     Index rows = 0;
     Index cols = 0;
     std::mutex mutex;                    // guards text
-    std::optional<Matrix<double>> text;  // of a text format, once rows were asked for
+    std::optional<Matrix<double>> text;  // of a text format, once rows were read
 };
 
 MatrixFile::MatrixFile(const std::string& path, const MatrixFileOptions& options)

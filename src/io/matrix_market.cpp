@@ -23,7 +23,7 @@ std::string lower(std::string_view text) {
     throw UnreadableFile(path, fmt::format("line {}: {}", line, why));
 }
 
-/// The next line that is neither blank nor a comment.
+/// Returns the next line that is neither blank nor a comment.
 std::optional<std::string_view> next_line(LineReader& lines) {
     std::optional<std::string_view> line;
     do {
@@ -39,7 +39,7 @@ Index parse_size(std::string_view word, const std::string& path, Index line) {
     return *size;
 }
 
-/// A zero-based index from the one-based `word`.
+/// Returns the zero-based index for the one-based `word`.
 Index parse_index(std::string_view word, std::string_view what, Index size, const std::string& path, Index line) {
     const std::optional<Index> index = parse_integer(word);
     if (!index) refuse(path, line, fmt::format("{} index {} is not an integer", what, in_quotes(word)));
@@ -93,7 +93,8 @@ void parse_banner(std::string_view banner, MatrixMarketHeader& header, const std
     }
 }
 
-/// Entries that an array file of this shape stores: all, or the lower triangle with or without its diagonal.
+/// Returns the number of entries that an array file of this shape stores: all, or the lower triangle with or without
+/// its diagonal.
 Index array_entries(const MatrixMarketHeader& header) {
     const Index m = header.rows, n = header.cols;
     switch (header.symmetry) {

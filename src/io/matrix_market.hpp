@@ -29,8 +29,8 @@ bool is_matrix_market(std::string_view text);
 /// Throws UnreadableFile, which names the line.
 MatrixMarketHeader parse_matrix_market_header(std::string_view text, const std::string& path);
 
-/// The matrix, dense. Entries given more than once are summed; a pattern's entries are 1.
-/// Throws UnreadableFile, which names the line, and OutOfMemory.
+/// Returns the matrix, dense. Repeated entries are summed; a pattern's entries are 1. Throws UnreadableFile, which
+/// names the line, and OutOfMemory.
 Matrix<double> read_matrix_market(const MatrixMarketHeader& header, const std::string& path);
 
 }  // namespace quoin::io

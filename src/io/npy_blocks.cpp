@@ -15,12 +15,13 @@ namespace quoin::io {
 
 namespace {
 
-/// With the two pages that its ends may touch one large page.
+/// Bytes of a piece. With the two pages that its ends may touch it fills one large page.
 constexpr Index piece_bytes = PageMemory::large_page - 2 * BulkFile::alignment;
 
-/// As many pieces at a time as are 4 MiB, for the disk's rate: four of the largest, and no more than are worth a thread's start.
+/// Threads that read, one piece at a time each: enough for 4 MiB in flight, for the disk's rate (four of the largest
+/// pieces), but each must be worth a thread's start.
 struct Readers {
-    Index threads, staging;  // bytes of each
+    Index threads, staging;  // staging: bytes of each thread
 };
 Readers readers_for(Index piece, Index count) {
     constexpr Index large = PageMemory::large_page, worth_a_thread = Index{1} << 18;
@@ -42,7 +43,7 @@ void NpyBlockReader<T>::read(Range rows, Range cols, MatrixView<T> out) const {
     const Index e = static_cast<Index>(header_.element_bytes);
     const bool by_cols = header_.fortran_order || header_.cols == 1;
     const bool whole_rows = !by_cols && cols.size() == header_.cols;
-    // a piece: some rows, part of a column, or some that follow one another in the file
+    // a piece: some rows, part of a column, or whole columns that follow one another in the file
     const Index ni = by_cols ? std::min(rows.size(), piece_bytes / e)
                              : std::clamp<Index>(piece_bytes / (cols.size() * e), 1, rows.size());
     const Index nj = !by_cols             ? cols.size()

@@ -8,15 +8,15 @@
 
 namespace quoin::io {
 
-/// Blocks of the matrix in an .npy file, read past the page cache by a few threads: of rows of a C-order file and of columns of
-/// a Fortran-order one at the disk's sequential rate.
+/// Reads blocks of the matrix in an .npy file past the page cache, by a few threads. Blocks of rows of a C-order file,
+/// and blocks of columns of a Fortran-order one, are read at the disk's sequential rate.
 template <class T>
 class NpyBlockReader {
 public:
-    /// What is read passes through `staging`, which grows as it has to; readers with the same one read one after the other.
-    /// Throws UnreadableFile for what is not an .npy file of a matrix.
+    /// Opens the file. Data pass through `staging`, which grows as needed; readers that share it must read one after
+    /// the other. Throws UnreadableFile for a file that is not an .npy file of a matrix.
     NpyBlockReader(const std::string& path, ByteCounters& counters, PageMemory& staging);
-    /// Of a file that is as `header` says, or becomes so before it is read.
+    /// Opens a file with this header, which it need not have before the first read.
     NpyBlockReader(const std::string& path, const NpyHeader& header, ByteCounters& counters, PageMemory& staging)
         : header_(header), file_(path, BulkFile::Access::Read, counters), staging_(staging) {}
     const NpyHeader& header() const { return header_; }
@@ -37,9 +37,9 @@ class NpyBlockWriter {
 public:
     NpyBlockWriter(const std::string& path, bool fortran_order, Index rows, Index cols, ByteCounters& counters);
 
-    /// Rows [first, first + block.rows) of a C-order file.
+    /// Writes rows [first, first + block.rows) of a C-order file.
     void write_rows(Index first, MatrixView<const T> block) const;
-    /// Columns [first, first + block.cols) of a Fortran-order file.
+    /// Writes columns [first, first + block.cols) of a Fortran-order file.
     void write_cols(Index first, MatrixView<const T> block) const;
     void flush() const { file_.flush(); }
 

@@ -89,7 +89,7 @@ private:
 
     void skip_blanks() { position_ = std::min(text_.find_first_not_of(" \t\n\r", position_), text_.size()); }
 
-    /// The next character that is not a blank, or 0 at the end.
+    /// Returns the next character that is not a blank, or 0 at the end.
     char peek() {
         skip_blanks();
         return position_ < text_.size() ? text_[position_] : '\0';

@@ -11,7 +11,7 @@ namespace quoin::io {
 /// Element types of .npy that Quoin reads, in NumPy's names.
 enum class NpyType { F4, F8, I1, I2, I4, I8, U1, U2, U4, U8, B1 };
 
-/// What the head of an .npy file says of the matrix whose elements begin at byte `data_offset`.
+/// The header of an .npy file, whose elements begin at byte `data_offset`.
 struct NpyHeader {
     NpyType type = NpyType::F8;
     std::size_t element_bytes = 8;
@@ -21,7 +21,7 @@ struct NpyHeader {
     Index cols = 0;
     std::size_t data_offset = 0;
 
-    /// Byte of the file where element (i, j) begins.
+    /// Returns the byte of the file at which element (i, j) begins.
     std::size_t offset(Index i, Index j) const {
         return data_offset + static_cast<std::size_t>(fortran_order ? i + j * rows : i * cols + j) * element_bytes;
     }
@@ -34,7 +34,7 @@ inline constexpr std::string_view npy_magic = "\x93NUMPY";
 /// Throws UnreadableFile (with `path`) for anything malformed, truncated, of another type or of another dimension.
 NpyHeader parse_npy_header(std::string_view file, const std::string& path);
 
-/// The header of m×n elements T in this machine's byte order, from byte `data_offset` on.
+/// Returns the header of m×n elements T in this machine's byte order, from byte `data_offset` on.
 template <class T>
 NpyHeader npy_header_of(bool fortran_order, Index rows, Index cols, Index data_offset) {
     return {dtype_of<T> == DType::F32 ? NpyType::F4 : NpyType::F8,
@@ -46,8 +46,8 @@ NpyHeader npy_header_of(bool fortran_order, Index rows, Index cols, Index data_o
             static_cast<std::size_t>(data_offset)};
 }
 
-/// The bytes before the data of a version 1.0 file of f4 (T = float) or f8 elements in this machine's byte order; a
-/// multiple of 64. `shape` is a Python tuple: "(3, 4)", "(3,)".
+/// Returns the bytes before the data of a version 1.0 file of f4 (T = float) or f8 elements in this machine's byte
+/// order; a multiple of 64. `shape` is a Python tuple: "(3, 4)", "(3,)".
 template <class T>
 std::string compose_npy_header(bool fortran_order, const std::string& shape);
 

@@ -37,7 +37,7 @@ void require_fit(const std::string& path, Index rows, Index cols, Index first, M
                                       block.cols, first, path, rows, cols));
 }
 
-/// A at byte `offset`, column after column.
+/// Writes A at byte `offset`, column after column.
 template <class T>
 void write_columns(io::AtomicFile& file, Index offset, MatrixView<const T> A) {
     const Index column_bytes = A.rows * Index{sizeof(T)};

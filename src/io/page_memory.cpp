@@ -12,7 +12,7 @@ namespace quoin::io {
 
 namespace {
 
-/// With room to begin at a boundary, which costs addresses alone.
+/// Returns the bytes to map for `bytes` that begin at a large page's boundary. The rest only costs addresses.
 std::size_t mapped_bytes(Index bytes) { return static_cast<std::size_t>(bytes + PageMemory::large_page); }
 
 }  // namespace
@@ -25,7 +25,7 @@ PageMemory::PageMemory(Index bytes, Pages pages) {
     bytes_ = bytes;
     const auto address = reinterpret_cast<std::uintptr_t>(mapped);
     data_ = static_cast<char*>(mapped) + (-address & static_cast<std::uintptr_t>(large_page - 1));
-    // advice: where it is not taken, transfers are slower
+    // advice: if the system ignores it, transfers are slower
     madvise(mapped, mapped_bytes(bytes), pages == Pages::Large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 

@@ -6,8 +6,8 @@
 
 namespace quoin::io {
 
-/// All that comes through a pipe; through standard input, whatever it is, for the path "-". Nothing where `path` is something else.
-/// Waits for who writes to it. Throws UnreadableFile, and OutOfMemory for more than `most` bytes.
+/// Reads a pipe to its end, or standard input, of any kind, for the path "-". Returns nothing if `path` is something
+/// else. Waits for the writer. Throws UnreadableFile, and OutOfMemory for more than `most` bytes.
 std::optional<std::string> read_pipe(const std::string& path, std::size_t most);
 
 }  // namespace quoin::io

@@ -59,14 +59,15 @@ std::optional<double> parse_c(std::string_view text) {
     double value;
     const std::errc error = convert(text, value);
     if (error == std::errc{}) return value;
-    // Out of range says neither overflow nor underflow; the wider type tells which.
+    // result_out_of_range means overflow or underflow; the wider type distinguishes them.
     long double wide;
     const bool wide_holds_it = error == std::errc::result_out_of_range && convert(text, wide) == std::errc{};
     if (wide_holds_it && wide > -1 && wide < 1) return 0;
     return std::nullopt;
 }
 
-/// Writes `text` in C's notation. What is no number stays none: a letter or a sign that makes no exponent is kept.
+/// Writes `text` in C's notation. Text that is no number stays no number: letters and signs that make no exponent are
+/// kept.
 void respell(std::string_view text, char decimal, fmt::basic_memory_buffer<char, 64>& out) {
     constexpr std::size_t exponent_digits = 3;  // without a letter: Fortran drops it to make room for them
     bool digit = false, point = false;          // before this character, which may then begin an exponent

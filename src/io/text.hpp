@@ -12,11 +12,11 @@ namespace quoin::io {
 class LineReader {
 public:
     explicit LineReader(std::string_view text) : rest_(text) {}
-    /// The next line that holds more than blanks, or nothing at the end of the text.
+    /// Returns the next line that holds more than blanks, or nothing at the end of the text.
     std::optional<std::string_view> next();
     /// Passes over `count` lines, blank ones too.
     void skip(Index count);
-    /// Number of the line that `next` gave last.
+    /// Returns the number of the line that `next` returned last.
     Index number() const { return number_; }
 
 private:
@@ -29,17 +29,17 @@ inline constexpr std::string_view minus_sign = "\xe2\x88\x92";
 
 /// Cuts the first word (spaces and tabs separate words) off `line`; empty when there is none.
 std::string_view take_word(std::string_view& line);
-/// `text` without the characters of `blanks` at its ends.
+/// Returns `text` without the characters of `blanks` at its ends.
 std::string_view trim(std::string_view text, std::string_view blanks);
 
 /// Returns the double that all of `text` spells, whatever the locale: in C's notation; with Fortran's
-/// exponents, 1.5D+00, 1.5Q0 and 1.5-304, which has three digits; with U+2212 for a minus. inf and nan are numbers, an overflow is not, and what
-/// underflows is 0. `decimal`: the decimal point, '.' or ','.
+/// exponents, 1.5D+00, 1.5Q0 and 1.5-304, which has three digits; with U+2212 for a minus. inf and nan are numbers. An
+/// overflow is not a number, and an underflow is 0. `decimal`: the decimal point, '.' or ','.
 std::optional<double> parse_real(std::string_view text, char decimal = '.');
-/// The integer that all of `text` spells in decimal.
+/// Returns the integer that all of `text` spells in decimal.
 std::optional<Index> parse_integer(std::string_view text);
 
-/// `text` in quotation marks for a message: shortened, with unprintable characters as \xNN.
+/// Returns `text` in quotation marks for a message: shortened, with unprintable characters as \xNN.
 std::string in_quotes(std::string_view text);
 
 }  // namespace quoin::io

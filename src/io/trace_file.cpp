@@ -20,7 +20,7 @@ constexpr Trace::Row rows[] = {Trace::Row::Host, Trace::Row::Device, Trace::Row:
 /// The thread that stands for a row.
 int thread_of(Trace::Row row) { return static_cast<int>(row) + 1; }
 
-/// Of a process, with commas between them; all times plus `shift`.
+/// Returns the events of a process, separated by commas, with `shift` added to all times.
 std::string events_of(const std::vector<Trace::Span>& spans, int process, const std::string& name, double shift = 0) {
     std::string text;
     const auto event = [&](const std::string& members) {
@@ -55,8 +55,8 @@ void write_text(const std::string& path, const std::string& text) {
     file.commit();
 }
 
-/// Microseconds from this rank's clock to that of rank 0: a message leaves rank 0, and comes back with the time here. Of several the
-/// one that took least counts.
+/// Returns the microseconds to add to this rank's times to get times of rank 0's clock; 0 on rank 0. A message leaves
+/// rank 0 and comes back with this rank's time. The fastest of several round trips counts.
 double clock_shift(Context<Host>& host, const Trace& mine, Communicator& comm) {
     constexpr int trips = 16;
     Matrix<double> there(1, 1);

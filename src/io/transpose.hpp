@@ -7,7 +7,7 @@
 
 namespace quoin::io {
 
-/// Rows and columns of the tiles in which storage order is changed: two tiles of doubles fit in the smallest L1 cache.
+/// Rows and columns of a tile when the storage order is changed: two tiles of doubles fit in the smallest L1 cache.
 inline constexpr Index tile_size = 32;
 
 /// dst[j·ldd + i] = src[i·lds + j] for 0 <= i < m, 0 <= j < n: row-major into column-major, and the reverse with the

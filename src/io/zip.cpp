@@ -18,7 +18,7 @@ constexpr std::string_view local_signature = "PK\3\4", entry_signature = "PK\1\2
 
 [[noreturn]] void refuse(const std::string& path) { throw UnreadableFile(path, "is a damaged ZIP archive"); }
 
-/// `bytes`[begin, begin + size), or a refusal.
+/// Returns `bytes`[begin, begin + size), or throws.
 std::string_view part(std::string_view bytes, std::uint64_t begin, std::uint64_t size, const std::string& path) {
     if (begin > bytes.size() || size > bytes.size() - begin) refuse(path);
     return bytes.substr(begin, size);
@@ -47,7 +47,8 @@ private:
 
 constexpr std::uint64_t in_zip64 = 0xffffffff;  // a 32-bit field whose value is in the ZIP64 extra field
 
-/// Takes the values of the ZIP64 extra field, in the order in which the fields that refer to it stand in the entry.
+/// Reads the values of the ZIP64 extra field into `fields`. They are in the order of the entry's fields that refer to
+/// it.
 void read_zip64(std::string_view extra, std::initializer_list<std::uint64_t*> fields, const std::string& path) {
     constexpr std::uint64_t zip64 = 1;
     while (!extra.empty()) {

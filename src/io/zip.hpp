@@ -20,12 +20,13 @@ struct ZipMember {
 /// True if `bytes` begin as a ZIP archive does, an empty one included.
 bool is_zip(std::string_view bytes);
 
-/// The members of `bytes`, a whole archive, ZIP64 included. Throws UnreadableFile for what is damaged or cut off.
+/// Returns the members of `bytes`, a whole archive, also in ZIP64 format. Throws UnreadableFile for damaged or
+/// truncated archives.
 std::vector<ZipMember> zip_members(std::string_view bytes, const std::string& path);
 
-/// The content of a member: its bytes in the archive, or, where they are compressed, `storage`, which takes it.
-/// Throws UnreadableFile where it is damaged, encrypted or compressed by other methods, and OutOfMemory where it has more than
-/// `most` bytes and is compressed.
+/// Returns the content of a member: its bytes in the archive or, if they are compressed, `storage`, to which the
+/// content is written. Throws UnreadableFile if it is damaged, encrypted or compressed by other methods, and
+/// OutOfMemory if it is compressed and has more than `most` bytes.
 std::string_view zip_content(const ZipMember& member, std::string& storage, std::size_t most, const std::string& path);
 
 }  // namespace quoin::io

@@ -15,7 +15,7 @@ namespace quoin::lapack {
 
 namespace {
 
-/// Whether the environment variable is set, not empty and not "0"; `unset` where there is none.
+/// Whether the environment variable is set, not empty and not "0"; `unset` if it is not set.
 bool flag(const char* variable, bool unset) {
     const char* value = std::getenv(variable);
     return value ? *value && std::strcmp(value, "0") != 0 : unset;
@@ -26,7 +26,7 @@ bool verbose() {
     return asked;
 }
 
-/// Paths of the libraries of the process.
+/// Returns the paths of the libraries of the process.
 std::vector<std::string> loaded_libraries() {
     std::vector<std::string> paths;
     dl_iterate_phdr(
@@ -41,7 +41,8 @@ std::vector<std::string> loaded_libraries() {
 }  // namespace
 
 void* next_symbol(const char* symbol) {
-    // what dlopen returns is closed only where it is of no use: a library with an open handle stays when the program closes it
+    // the handles of libraries in use are never closed: a library with an open handle stays loaded when the program
+    // closes it
     Dl_info own{}, where{};
     if (void* next = dlsym(RTLD_NEXT, symbol)) {
         if (dladdr(next, &where)) dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
@@ -52,7 +53,7 @@ void* next_symbol(const char* symbol) {
         void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (!library) continue;
         void* address = dlsym(library, symbol);
-        // a library that needs this one finds this one's
+        // dlsym in a library that depends on this one finds this one's symbol
         if (address && dladdr(address, &where) && where.dli_fbase != own.dli_fbase) return address;
         dlclose(library);
     }
@@ -66,7 +67,7 @@ bool may_pass_on() {
 
 int threads() {
     static const int most = [] {
-        long least = Context<Host>(std::numeric_limits<int>::max()).threads();  // the most that one takes
+        long least = Context<Host>(std::numeric_limits<int>::max()).threads();  // the most that a context takes
         for (const char* variable : {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
             const char* value = std::getenv(variable);
             const long count = value ? std::strtol(value, nullptr, 10) : 0;
@@ -86,7 +87,7 @@ void report_illegal(const char* routine, Int argument) {
             if (!address) address = dlsym(RTLD_DEFAULT, symbol);
             if (!address) address = next_symbol(symbol);
         };
-        // where the reference itself has 64-bit integers, so has its xerbla_
+        // a reference with 64-bit integers has them in its xerbla_, too
         find(sizeof(Int) == 8 ? "xerbla_64_" : "xerbla_");
         find(sizeof(Int) == 8 ? "scipy_xerbla_64_" : "scipy_xerbla_");
         if (sizeof(Int) == 8) find("xerbla_");

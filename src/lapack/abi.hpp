@@ -1,7 +1,7 @@
 #pragma once
 
-// What every exported routine does around its mathematics: argument errors, workspace sizes, the next LAPACK behind this
-// one, and a line to stderr where QUOIN_VERBOSE asks for it. No exception leaves a routine.
+// Work of every exported routine around its mathematics: argument errors, workspace sizes, calls of the next LAPACK
+// after this library, and a line to stderr if QUOIN_VERBOSE is set. No exception leaves a routine.
 
 #include <dlfcn.h>
 
@@ -31,9 +31,9 @@
     QUOIN_LAPACK_EXPORT_AS(ROUTINE, std::int64_t, , _64_)      \
     QUOIN_LAPACK_EXPORT_AS(ROUTINE, std::int32_t, scipy_, _)   \
     QUOIN_LAPACK_EXPORT_AS(ROUTINE, std::int64_t, scipy_, _64_)
-/// The routine of the same name behind this one; for a static.
+/// Finds the next routine of the same name after this library's, to initialise a static.
 #define QUOIN_LAPACK_NEXT(symbol) next_routine(&symbol, #symbol)
-/// "SGEQRF", as xerbla says it.
+/// The name for xerbla, "SGEQRF".
 #define QUOIN_LAPACK_NAME_s(name) "S" name
 #define QUOIN_LAPACK_NAME_d(name) "D" name
 #define QUOIN_LAPACK_NAME(prefix, name) QUOIN_LAPACK_NAME_##prefix(name)
@@ -41,12 +41,13 @@
 
 namespace quoin::lapack {
 
-/// The address of `symbol` behind this library, null where there is none: in the order of the loader (RTLD_NEXT), else in
-/// any library that the process has loaded for itself alone, as Python does with a wheel's. The library stays loaded from then on,
-/// so that the address stays valid.
+/// Returns the next address of `symbol` after this library, or null if there is none. It looks in the loader's order
+/// (RTLD_NEXT), then in all libraries that the process has loaded with local scope, as Python does with a wheel's. The
+/// library then stays loaded, so the address stays valid.
 void* next_symbol(const char* symbol);
-/// `next_symbol` as a routine of Fortran's: as `routine`, but that the lengths of the letters, one each, come after the arguments.
-/// The exports of this library do not declare these lengths: C callers do not pass them, so their place on the stack is not ours.
+/// Returns `next_symbol` as a Fortran routine: its type is the given routine's, with the lengths of the letters, one
+/// each, after the arguments. The exports of this library do not declare these lengths: C callers do not pass them, so
+/// their place on the stack is not ours.
 template <class Result, class... Argument>
 auto next_routine(Result (*)(Argument...), const char* symbol) {
     constexpr int letters = (0 + ... + std::is_same_v<Argument, const char*>);
@@ -56,15 +57,17 @@ auto next_routine(Result (*)(Argument...), const char* symbol) {
     if constexpr (letters == 2) return reinterpret_cast<Result (*)(Argument..., std::size_t, std::size_t)>(next);
 }
 
-/// Fortran's xerbla of the program or of its LAPACK, or the reference's message where there is none. `argument` is one-based.
+/// Calls Fortran's xerbla of the program or of its LAPACK, or prints the reference's message if there is none.
+/// `argument` is one-based.
 template <class Int>
 void report_illegal(const char* routine, Int argument);
 
-/// Whether the next LAPACK serves a call that it is faster at. QUOIN_PASS_ON=0 says no, for tests of Quoin's own code.
+/// Whether calls are passed on to the next LAPACK if it is faster. QUOIN_PASS_ON=0 disables it, for tests of Quoin's
+/// own code.
 bool may_pass_on();
 
-/// Threads of a call: what OpenMP would take, at most OPENBLAS_NUM_THREADS and MKL_NUM_THREADS where they are set, and one in a
-/// thread made by `fork`.
+/// Returns the threads of a call: OpenMP's number, at most OPENBLAS_NUM_THREADS and MKL_NUM_THREADS if they are set,
+/// and 1 in a thread that `fork` made.
 int threads();
 
 /// One line for QUOIN_VERBOSE=1, from its construction to its end.
@@ -83,18 +86,18 @@ private:
     std::chrono::steady_clock::time_point start_;
 };
 
-/// Where ?lamtsqr and ?gemqr must not be passed on: the reference takes row blocks of order < mb < max(m, n) rows for several,
-/// and from the right writes m·nb numbers into the mb·nb of `work` that it asks for.
+/// Whether ?lamtsqr and ?gemqr must not be passed on. With order < mb < max(m, n) the reference assumes several row
+/// blocks. From the right it writes m·nb numbers to `work`, but requires only mb·nb.
 inline bool reference_fails(bool left, Index m, Index order, Index mb) { return mb > order || (!left && mb < m); }
 
-/// What LAPACKE returns where it finds no memory to work in, and what a call returns that fails otherwise; Fortran's LAPACK has no
-/// code for either.
+/// LAPACKE's info for missing work memory, and the info of a call that fails otherwise. Fortran's LAPACK has no code
+/// for either.
 inline constexpr int out_of_memory_info = -1010, failure_info = -1000;
-/// Says on stderr why a call failed, tells xerbla, and returns info.
+/// Prints the reason for a failed call to stderr, calls xerbla, and returns info.
 template <class Int>
 Int report_failure(const char* routine, const std::exception& failure);
 
-/// The size of a workspace as work(1) tells it: not below `size` after rounding to T.
+/// Returns the size of a workspace for work(1): rounded to T, but not below `size`.
 template <class T>
 T workspace_size(Index size) {
     const T rounded = static_cast<T>(size);
@@ -106,8 +109,9 @@ inline bool is(const char* argument, char letter) { return (*argument & ~0x20) =
 inline Side side_of(const char* side) { return is(side, 'L') ? Side::Left : Side::Right; }
 inline Op op_of(const char* trans) { return is(trans, 'N') ? Op::None : Op::Transpose; }
 
-/// Runs `compute(ctx)`, which returns the name of its method and may set info, where Quoin is the faster one or there is no `next` routine, and
-/// `pass_on`, which calls it, where there is one and Quoin does not pay or finds less than `bytes()` of memory before it begins.
+/// Runs `compute(ctx)` or `pass_on`, which calls the `next` routine. It passes a call on if there is a `next` routine,
+/// and Quoin does not pay or cannot allocate `bytes()` of memory before it begins. `compute` returns the name of its
+/// method and may set info.
 template <class Int, class Bytes, class Compute, class Next, class PassOn>
 void serve(Call&& call, bool pays, Bytes bytes, Compute compute, Next* next, PassOn pass_on, Int* info) {
     if (next && may_pass_on() && !pays) return pass_on();

@@ -1,5 +1,5 @@
-// ?copy: y := x. NumPy moves every matrix into LAPACK's order and back by one such call a column, which takes longer than a
-// tall matrix's factorization.
+// ?copy: y := x. NumPy moves every matrix into LAPACK's order and back by one call a column. For a tall matrix that
+// takes longer than its factorization.
 
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace quoin::lapack {
 
 namespace {
 
-/// The bytes that n numbers span, `inc` apart.
+/// Returns the bytes that n numbers span, `inc` apart.
 struct Span {
     Span(const void* v, Index n, Index inc, Index size)
         : begin(reinterpret_cast<std::uintptr_t>(v)), end(begin + ((n - 1) * std::abs(inc) + 1) * size) {}
@@ -28,7 +28,7 @@ void copy_in_order(Index n, const T* x, Index incx, T* y, Index incy) {
 
 template <class T>
 void copy_by_threads(Index n, const T* x, Index incx, T* y, Index incy) {
-    // the next vectors of y's large pages too are touched for the first time by ?copy, where y is a matrix's column
+    // if y is a column of a matrix, ?copy is the first to touch the next vectors of y's large pages, too
     if (incy == 1) host::prefer_large_pages(y, n * sizeof(T));
     if (incx == 1 && incy == 1) {
 #pragma omp parallel for schedule(static) num_threads(threads())
@@ -47,7 +47,7 @@ void copy_by_threads(Index n, const T* x, Index incx, T* y, Index incy) {
 template <class T>
 void copy(const char* routine, Index n, const T* x, Index incx, T* y, Index incy) {
     if (n <= 0) return;
-    // the reference's order is seen where the vectors share memory
+    // the reference's order matters if the vectors share memory
     const bool any_order = incy != 0 && !Span(x, n, incx, sizeof(T)).meets(Span(y, n, incy, sizeof(T)));
     if (any_order && incx == 1 && incy == 1 && !copy_pays<T>(n, 1, 1)) {
         std::memcpy(y, x, n * sizeof(T));

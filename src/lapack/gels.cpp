@@ -15,11 +15,12 @@ namespace quoin::lapack {
 
 namespace {
 
-/// 2^e with e from this away from 0 is beyond what the reference computes with as it is: smlnum = tiny / eps, bignum.
+/// The reference scales a matrix whose largest entry is 2^e if |e| is at least this: smlnum = tiny / eps, bignum.
 template <class T>
 constexpr int most_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::numeric_limits<T>::digits - 1);
 
-/// ilogb of A's largest entry where it is beyond ±most_exponent, 0 where not or where A holds NaN or Inf; nothing if A = 0.
+/// Returns ilogb of A's largest entry if it is beyond ±most_exponent, 0 if not or if A holds NaN or Inf, and nothing if
+/// A = 0.
 template <class T>
 std::optional<int> exponent_of(Context<Host>& ctx, MatrixView<const T> A) {
     const EntryNorms norms = entry_norms<T>(ctx, A, {});
@@ -38,8 +39,8 @@ void set_zero(MatrixView<T> A) {
     for (Index j = 0; j < A.cols; ++j) std::fill_n(A.at(0, j), A.rows, T(0));
 }
 
-/// F (tall) = Q R in place, then min ‖F X − B‖ or the X of least norm with FᵀX = B, in place of B, which has F's rows. Returns
-/// the first j (one-based) where R_jj = 0, and 0 where X is there.
+/// Factors F (tall) = Q R in place. Then replaces B, which has F's rows, by the minimiser X of ‖F X − B‖ or the X of
+/// least norm with FᵀX = B. Returns the first j (one-based) with R_jj = 0, or 0 if X is complete.
 template <class T>
 Index solve(Context<Host>& ctx, bool transposed, MatrixView<T> F, MatrixView<T> B) {
     const Index n = F.cols, nb = factor_width<T>(F.rows, n);
@@ -60,8 +61,8 @@ Index solve(Context<Host>& ctx, bool transposed, MatrixView<T> F, MatrixView<T> 
     return 0;
 }
 
-/// min ‖op(A) X − B‖ where op(A) is tall, and the X of least norm with op(A) X = B where it is wide; B has max(m, n) rows.
-/// A becomes its QR factorization, or the LQ one where m < n. Returns info.
+/// Solves min ‖op(A) X − B‖ for a tall op(A), and op(A) X = B with the X of least norm for a wide op(A). B has max(m,
+/// n) rows. A becomes its QR factorization, or its LQ factorization for m < n. Returns info.
 template <class T>
 Index solve_scaled(Context<Host>& ctx, bool transposed, MatrixView<T> A, MatrixView<T> B) {
     const bool wide = A.rows < A.cols;
@@ -89,7 +90,7 @@ Index solve_scaled(Context<Host>& ctx, bool transposed, MatrixView<T> A, MatrixV
     return info;
 }
 
-/// Of `work`.
+/// Sizes of `work`.
 struct Sizes {
     Index least, wanted;
 };
@@ -143,7 +144,7 @@ inline Sizes gelst_sizes(Index m, Index n, Index nrhs) {
 inline Sizes getsls_sizes(Index m, Index n, Index nrhs) {
     const Index k = std::min(m, n);
     if (k == 0 || nrhs == 0) return {1, 1};
-    // T of ?geqr or ?gelq of the least size, and their least work: that of ?gelq is n in some references
+    // T of ?geqr or ?gelq of the least size, and their least work; some references need n for ?gelq
     return {k + 5 + std::max(k, nrhs), k + 5 + std::max(n, nrhs)};
 }
 

@@ -25,7 +25,7 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     const auto asks = [](Int size) { return size == -1 || size == -2; };
     const bool query = asks(*tsize) || asks(*lwork), least = *tsize == -2 || *lwork == -2;
     const MatrixView<T> V(A, m, n, *lda);
-    // the sizes that a query tells are those of the library that will factor, but for entries that it does not see
+    // a query returns the sizes of the library that will factor, except that it does not see the entries
     const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), passes_on = next && may_pass_on() && !pays;
     if (query && passes_on) return pass_on();
     const Index least_t = n + header, least_work = std::max<Index>(1, n);

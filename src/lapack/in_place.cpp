@@ -41,7 +41,8 @@ Matrix<T> rebuild_t(Context<Host>& ctx, std::span<const Panel> panels, MatrixVie
     return Tf;
 }
 
-/// A = Q R in the forest's memory; where squares of A's entries would over- or underflow as A D: the same Q, and R D.
+/// Factors A = Q R in the forest's memory. If squares of A's entries would over- or underflow, it factors A D, which
+/// has the same Q, and R D.
 template <class T>
 void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> forest) {
     ColumnScaling<T, Host> scaling(ctx, forest.A);
@@ -51,7 +52,7 @@ void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> for
     if (scaled) scaling.unscale(ctx, Part::Upper, forest.A.row_block({0, std::min(forest.A.rows, forest.A.cols)}));
 }
 
-/// A copy of Tf with zeros below the diagonals of its blocks, where a caller's T may hold anything.
+/// A copy of Tf with zeros below the diagonals of its blocks. In a caller's T any values may be there.
 template <class T>
 Matrix<T> upper_factors(Index nb, MatrixView<const T> Tf) {
     Matrix<T> upper(Tf.rows, Tf.cols);

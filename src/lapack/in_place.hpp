@@ -10,31 +10,33 @@
 
 namespace quoin::lapack {
 
-/// A (m×n) = Q R as ?geqrf leaves it: V strictly below the diagonal, R on and above it, tau of length min(m, n).
+/// Factors A (m×n) = Q R in the format of ?geqrf: V strictly below the diagonal, R on and above it, tau of length
+/// min(m, n).
 ///
-/// Tall A by CholeskyQR2 with Householder reconstruction, where its Gram matrix certifies that, else by a tree and
-/// reconstruction; other shapes by blocked Householder. NaN and Inf propagate. Returns what it chose, for a person.
-/// 2mn² − 2n³/3 flops by panels, 5mn² by CholeskyQR2; workspace of a panel of T factors.
+/// A tall A is factored by CholeskyQR2 with Householder reconstruction if its Gram matrix certifies it, else by a tree
+/// with reconstruction. Other shapes are factored by blocked Householder. NaN and Inf propagate. Returns the name of
+/// the method. 2mn² − 2n³/3 flops by panels, 5mn² by CholeskyQR2; workspace of a panel of T factors.
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau);
 
-/// Bytes that `factor_in_place` needs beside A, and the other two beside C (`cols` columns) for k reflectors of `rows` rows.
+/// Return the bytes of workspace: of `factor_in_place` in addition to A, and of the other two functions in addition to
+/// C (`cols` columns), for k reflectors of `rows` rows.
 template <class T>
 double factor_workspace(Index m, Index n);
 template <class T>
 double reflector_workspace(Index rows, Index cols, Index k);
 
-/// The first k columns of A (m×n, m >= n >= k) hold V; A := the first n columns of Q. 4mnk − 2(m + n)k² flops and those
-/// of T.
+/// A := the first n columns of Q. On entry the first k columns of A (m×n, m >= n >= k) hold V. 4mnk − 2(m + n)k² flops,
+/// and the flops for T.
 template <class T>
 void form_q_in_place(Context<Host>& ctx, Index k, MatrixView<T> A, const T* tau);
 
-/// C := op(Q) C or C := C op(Q), Q the product of the V.cols reflectors V. 4k|C| flops and those of T.
+/// C := op(Q) C or C := C op(Q), Q the product of the V.cols reflectors V. 4k|C| flops, and the flops for T.
 template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C);
 
-/// The same with T kept as ?geqrt keeps it: Tf is nb × min(m, n), the upper triangular factor of each nb columns of V in
-/// its own columns; what lies below them is not read.
+/// Factor and apply with T stored as in ?geqrt. Tf is nb × min(m, n), with the upper triangular factor of each nb
+/// columns of V in the same columns. Entries below the triangles are not read.
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf);
 template <class T>
@@ -43,12 +45,13 @@ void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<c
 /// A (m×n, m >= n), which holds V of n reflectors, := the first n columns of Q.
 template <class T>
 void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf);
-/// The width of panels that `factor_in_place` takes where nobody asks for one, at most min(m, n).
+/// Returns the default width of panels for `factor_in_place`, at most min(m, n).
 template <class T>
 Index factor_width(Index m, Index n);
 
-/// Whether an entry of A is so large that norms and products of A's columns could overflow, which Quoin factors scaled: the LAPACK
-/// behind this library returns Inf for a column whose norm is above Ω/2. `below`(j) rows of column j count.
+/// Whether an entry of A is so large that norms and products of A's columns could overflow. Quoin factors such a matrix
+/// scaled; the next LAPACK returns Inf for a column whose norm is above Ω/2. Looks at the first `below`(j) rows of
+/// column j.
 template <class T, class Below>
 bool near_overflow(MatrixView<const T> A, Below below) {
     // beyond the product of any m and n

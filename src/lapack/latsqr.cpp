@@ -73,7 +73,8 @@ void lamtsqr(const char* routine, Next* next, const char* side, const char* tran
     work[0] = workspace_size<T>(least);
 }
 
-/// Both differ in their workspace alone: `least`(nb) is the least, `wanted`(nb) what a query tells, nb <= n.
+/// Serves ?orgtsqr and ?orgtsqr_row, which differ only in their workspace. `least`(m, n, nb) is the least size, and
+/// `wanted` returns the size for a query; nb <= n.
 template <class T, class Int, class Next, class Least, class Wanted>
 void orgtsqr(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* mb_, const Int* nb_, T* A,
              const Int* lda, const T* Tf, const Int* ldt, T* work, const Int* lwork, Int* info, Least least,

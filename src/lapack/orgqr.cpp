@@ -8,7 +8,7 @@ namespace quoin::lapack {
 
 namespace {
 
-/// The T of the routine behind ?ormqr: 64 + 1 rows of 64 columns.
+/// Elements of T in the reference's ?ormqr: 64 + 1 rows of 64 columns.
 constexpr Index t_size = 65 * 64;
 
 template <class T, class Int, class Next>

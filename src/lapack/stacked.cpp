@@ -61,7 +61,8 @@ BlockReflector<T> block_of(const Stack& s, Index t, Index c, MatrixView<const T>
 
 Index block_count(const Stack& s) { return (s.n + s.nb - 1) / s.nb; }
 
-/// The same, T copied to `to` (nb×nb) with the zeros below its diagonal, where a caller's T may hold anything.
+/// Returns block_of with T copied to `to` (nb×nb) and zeros below its diagonal. In a caller's T any values may be
+/// there.
 template <class T>
 BlockReflector<T> upper_block_of(const Stack& s, Index t, Index c, MatrixView<const T> V, MatrixView<const T> Tf,
                                  T* to) {
@@ -72,7 +73,7 @@ BlockReflector<T> upper_block_of(const Stack& s, Index t, Index c, MatrixView<co
     return H;
 }
 
-/// Elements that `apply_block` needs for p columns.
+/// Returns the elements of workspace of `apply_block` for p columns.
 Index block_work(Index nb, Index p) { return nb * (nb + 2 * p); }
 
 /// [C_top; C](:, columns) := op(H) [C_top; C](:, columns) for block c of leaf t.
@@ -86,7 +87,7 @@ void apply_block(bool transpose, const Stack& s, Index t, Index c, MatrixView<co
 /// Columns of C that one task takes through all leaves: fewer where there are few, so that there are several tasks.
 Index tile_for(Index p) { return p > 4 * tile_cols ? tile_cols : tile_cols / 2; }
 
-/// One leaf of many rows, few columns of C: VᵀC and C − V W by chunks of rows.
+/// Applies one leaf of many rows to few columns of C: VᵀC and C − V W by chunks of rows.
 template <class T>
 void apply_tall_leaf(Context<Host>& ctx, Op op, const Stack& s, Index t, MatrixView<const T> V, MatrixView<const T> Tf,
                      MatrixView<T> C_top, MatrixView<T> C) {
@@ -155,15 +156,15 @@ void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const
 
 }  // namespace
 
-/// Block c of leaf t is factored when the blocks above it and left of it are, and updates the columns right of it. What lies
-/// on one antidiagonal t + c may be done at once, together with the blocks that wait for nothing but these.
+/// Block c of leaf t is factored when the blocks above it and left of it are, and updates the columns right of it.
+/// Blocks on one antidiagonal t + c may be done at once, together with blocks that wait only for these.
 template <class T>
 void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf) {
     if (s.rows == 0 || s.n == 0) return;
     struct Task {
         Index t, c;     // the block that updates; c = −1: none
-        Range columns;  // of what it updates
-        bool factors;   // these columns, then
+        Range columns;  // that the block updates
+        bool factors;   // whether `columns` are factored then
     };
     const Index leaves = s.leaves(), blocks = block_count(s), n = s.n, nb = s.nb;
     Arena::Frame frame(ctx.state().arena);

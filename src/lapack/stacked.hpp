@@ -6,14 +6,14 @@
 
 namespace quoin::lapack {
 
-/// Leaves of V (rows×n), one under the other, each reflected into the same n×n triangle:
+/// Leaves of V (rows×n), one below the other, each reflected into the same n×n triangle:
 ///
 ///     ┌ R ┐ n         ┌ I          ┐       T of leaf t: nb×n, columns [t n, (t + 1) n), the upper triangular factor of
 ///     ├───┤           ├────────────┤       each nb columns of V in its own columns
 ///     │ V │ leaf_rows │ v v v v v  │
 ///     ├───┤           │ v v v v v  │ ┐
 ///     │ V │ the rest  │ v v v v v  │ │ l rows, where the columns of one leaf end on a diagonal;
-///     └───┘           │   v v v v  │ ┘ what lies below it is neither read nor written
+///     └───┘           │   v v v v  │ ┘ entries below it are neither read nor written
 ///                     └            ┘
 struct Stack {
     Index rows = 0, n = 0, nb = 1;
@@ -24,12 +24,13 @@ struct Stack {
     Range leaf(Index t) const { return {t * leaf_rows, std::min(rows, (t + 1) * leaf_rows)}; }
 };
 
-/// [R; B_0; B_1; …] = Q_0 Q_1 … [R'; 0]: V overwrites B, R' the upper triangle of R. 2 rows n² flops, half as many more for T.
+/// Factors [R; B_0; B_1; …] = Q_0 Q_1 … [R'; 0]. V overwrites B, and R' the upper triangle of R. 2 rows n² flops, and
+/// rows n² more for T.
 template <class T>
 void factor_stacked(Context<Host>& ctx, const Stack& stack, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf);
 
 /// [C_top; C] := op(Q_0 Q_1 …) [C_top; C], C_top n×p and C rows×p, or from the right with their transposes' shapes.
-/// What lies below the diagonals of T is not read. 4 rows n p flops.
+/// Entries below the diagonals of T are not read. 4 rows n p flops.
 template <class T>
 void apply_stacked(Context<Host>& ctx, Side side, Op op, const Stack& stack, MatrixView<const T> V,
                    MatrixView<const T> Tf, MatrixView<T> C_top, MatrixView<T> C);
@@ -42,19 +43,19 @@ void form_stacked(Context<Host>& ctx, const Stack& stack, MatrixView<T> V, Matri
 /// stacked under R; all at once where mb <= n or mb >= m. Tf: nb × n·(number of blocks). V and R overwrite A.
 template <class T>
 const char* factor_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T> A, MatrixView<T> Tf);
-/// C := op(Q) C or C op(Q) for its Q.
+/// C := op(Q) C or C op(Q), Q of `factor_row_blocks`.
 template <class T>
 const char* apply_row_blocks(Context<Host>& ctx, Side side, Op op, Index mb, Index nb, MatrixView<const T> V,
                              MatrixView<const T> Tf, MatrixView<T> C);
-/// A, which holds V, := the first n columns of its Q.
+/// A := the first n columns of Q. On entry A holds V.
 template <class T>
 const char* form_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T> A, MatrixView<const T> Tf);
-/// Columns of T for an m×n matrix.
+/// Returns the columns of T for an m×n matrix.
 inline Index row_block_t_cols(Index m, Index n, Index mb) {
     return mb > n && mb < m ? n * ((m - n + mb - n - 1) / (mb - n)) : n;
 }
 
-/// Bytes that these need beside their arguments, with p columns of C (n for the others).
+/// Return the bytes of workspace of these functions, with p columns of C (p = n for the functions without C).
 template <class T>
 double stacked_workspace(const Stack& stack, Index p);
 template <class T>

@@ -1,5 +1,5 @@
-// p?geqrf, p?orgqr, p?ormqr and p?gels. The ScaLAPACK behind this library checks the arguments and says the size of the workspace, and
-// computes what Quoin does not take.
+// p?geqrf, p?orgqr, p?ormqr and p?gels. The next ScaLAPACK after this library checks the arguments and returns the
+// sizes of workspace, and computes the calls that Quoin does not take.
 
 #include <mpi.h>
 
@@ -18,10 +18,10 @@ using lapack::Call;
 using lapack::is;
 using lapack::next_routine;
 
-/// Places in a descriptor.
+/// Indices in a descriptor.
 enum { Type, Ctxt, Rows, Cols, RowBlock, ColBlock, RowSource, ColSource, Ld };
 
-/// The grid of a BLACS context: its communicator and this process's place.
+/// The grid of a BLACS context: its communicator and this process's position.
 struct Blacs {
     explicit Blacs(int context) {
         static const auto info =
@@ -40,7 +40,8 @@ struct Blacs {
     int rows = 0, cols = 0, row = -1, col = -1;
 };
 
-/// sub(A) = A(ia : ia + m, ja : ja + n), ia and ja one-based, where it begins with whole blocks.
+/// sub(A) = A(ia : ia + m, ja : ja + n), ia and ja one-based. `layout` is valid if sub(A) begins with whole blocks
+/// (`aligned`).
 template <class T>
 struct SubMatrix {
     SubMatrix(const Blacs& blacs, T* A, Index m, Index n, const int* ia, const int* ja, const int* desc)
@@ -68,9 +69,10 @@ struct SubMatrix {
     MatrixView<T> local;
 };
 
-/// Runs `next(work, lwork)` alone for a query, and where an argument is illegal: it sets info. Otherwise `compute(ctx, grid)` if Quoin
-/// takes the call on every process, and `next` if not. What `compute` throws it throws on every process: `next` goes on after NaN and
-/// a singular R, when the caller's arrays are as they were; other failures are reported.
+/// Runs only `next(work, lwork)`, which sets info, for a query and for an illegal argument. Otherwise runs
+/// `compute(ctx, grid)` if Quoin takes the call on every process, and `next` if not. An exception of `compute` is
+/// thrown on every process. After NaN and a singular R the caller's arrays are unchanged, and `next` continues. Other
+/// failures are reported.
 template <class T, class Next, class Compute>
 void serve(Call&& call, const Blacs& blacs, bool takes, T* work, const int* lwork, int* info, Next next,
            Compute compute) {
