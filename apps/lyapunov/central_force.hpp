@@ -20,7 +20,8 @@ inline double box_side(const Particles& s) {
     return std::pow(static_cast<double>(s.count) / s.density, 1.0 / s.dimensions);
 }
 
-/// Of a pair at the distance r = |r|: U, and F_i = αr, δF_i = (α + β r rᵀ)(δr_i − δr_j).
+/// The force of a pair with difference vector r, at the distance r = |r|: U, F_i = αr, and δF_i = (α + β r rᵀ)(δr_i −
+/// δr_j).
 struct PairForce {
     double U, alpha, beta;
 };
@@ -67,7 +68,7 @@ private:
 /// Two particles nearer than this have met: the step is too long.
 inline constexpr double closest_pair = 1e-3;
 
-/// Says so. InvalidArgument.
+/// Throws InvalidArgument, which names the two particles.
 [[noreturn]] void throw_overlap(Index i, Index j, double step);
 
 }  // namespace quoin

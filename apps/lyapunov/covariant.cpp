@@ -194,14 +194,15 @@ private:
         }
         const Index s = result.split, w = p_ - s;
         if (w == 0) return;
-        // span(v_1 … v_s) is that of e_1 … e_s. C(:, s:p) = [A; B] = W R': the sine of the least angle is σ_min of W's lower rows
+        // v_1 … v_s span the same space as e_1 … e_s. C(:, s:p) = [A; B] = W R', and the sine of the least angle is
+        // σ_min of W's lower rows
         QR<double> f = qr<double>(ctx_, C.view().block({0, p_}, {s, p_}), Options{.q = QForm::Explicit});
         const Matrix<double> W = std::move(f).take_q(ctx_);
         const SVD<double> lower = svd<double>(ctx_, W.view().block({s, p_}, {0, w}), /*vectors=*/false);
         result.angles[static_cast<std::size_t>(k)] = std::asin(std::min(1., lower.s.back()));
     }
 
-    /// V = Q C, to the caller.
+    /// Passes V = Q C to the caller.
     void show(const Frame& frame, const Matrix<double>& C, Index k) const {
         Matrix<double> V(n_, p_);
         for (Index j = 0; j < p_; ++j) {

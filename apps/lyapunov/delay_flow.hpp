@@ -1,6 +1,7 @@
 #pragma once
 
-// A delay differential equation, ẋ(t) = f(x(t), x(t − τ)), by the method of steps: the map of its solution over the last delay.
+// A delay differential equation, ẋ(t) = f(x(t), x(t − τ)), by the method of steps: the map of its solution over the
+// last delay.
 
 #include <algorithm>
 #include <vector>
@@ -10,11 +11,11 @@
 
 namespace quoin {
 
-/// The state is x at N + 1 points h = τ/N apart, the oldest first. A step of the Runge-Kutta method of order 4 appends x(t + h)
-/// and drops x(t − τ); x(t − τ + h/2) is that of the cubic through the four oldest points, so that the order is 4.
+/// The state is x at N + 1 points h = τ/N apart, the oldest first. A step of the Runge-Kutta method of order 4 appends
+/// x(t + h) and drops x(t − τ). The cubic through the four oldest points gives x(t − τ + h/2), so that the order is 4.
 ///
-/// A `Field` has `components()`, `operator()(z, dx)` and `jvp(z, Z, dX)` of z = [x(t); x(t − τ)], `flops()` of a column of
-/// `jvp`, and `block_columns` as that of a `Flow`.
+/// A `Field` has `components()`, `operator()(z, dx)` and `jvp(z, Z, dX)` of z = [x(t); x(t − τ)], `flops()` of a column
+/// of `jvp`, and `block_columns` as for a `Flow`.
 template <class Field>
 class DelayFlow : public TangentMap<> {
 public:
@@ -59,7 +60,7 @@ protected:
     Field field_;
 
 private:
-    /// 2N + 1 points, each a d×(1 + w) matrix [x X], and what a step needs.
+    /// 2N + 1 points, each a d×(1 + w) matrix [x X], and the temporaries of a step.
     struct Points {
         Points(Index d_, Index N, Index w_) : d(d_), w(w_), size(d * (1 + w)) {
             values.resize(static_cast<std::size_t>(size * (2 * N + 1)));
@@ -72,7 +73,7 @@ private:
         std::vector<double> values, z, half, stage, k1, k2, k3, k4;
     };
 
-    /// k := f(x, y) and its derivative along [X; Y].
+    /// k := f(x, y), and its derivative along [X; Y].
     void slope(Points& p, const double* x, const double* y, std::vector<double>& k) const {
         const Index d = p.d;
         for (Index c = 0; c <= p.w; ++c) {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-/// A function of the descending exponents λ, the first p of n, and its gradient: the error of its value is that of the sums of
-/// gradientᵀ log|r_ii|.
+/// A function of the descending exponents λ, the first p of n, and its gradient. The error of its value equals the
+/// error of the sums of gradientᵀ log|r_ii|.
 struct Function {
     double value;
     std::vector<double> gradient;
@@ -36,7 +36,7 @@ Function kolmogorov_sinai(const std::vector<double>& lambda, Index n) {
     return f;
 }
 
-/// j + s/|λ_{j+1}|, s = Σ_{i<=j} λ_i.
+/// Returns j + s/|λ_{j+1}|, s = Σ_{i<=j} λ_i.
 Function kaplan_yorke(const std::vector<double>& lambda, Index n) {
     const std::size_t p = lambda.size();
     Function f{static_cast<Index>(p) == n ? static_cast<double>(n) : unknown, std::vector<double>(p, 0.)};
@@ -54,8 +54,8 @@ Function kaplan_yorke(const std::vector<double>& lambda, Index n) {
     return f;
 }
 
-/// A bound of |gradientᵀ(λ of the step − λ)|. The difference to half the step is 1 − 2⁻ᵖ of that for a method of order p, at
-/// least half of it, and is known to the half width of its mean over the pieces.
+/// Returns a bound of |gradientᵀ(λ of the step − λ)|. For a method of order p, the difference to half the step is 1 −
+/// 2⁻ᵖ of it, which is at least half, and is known to the half width of its mean over the pieces.
 double bias_of(const Function& f, const std::vector<std::size_t>& order, const Resolution& resolution) {
     double rounding = 0;
     std::vector<double> pieces(static_cast<std::size_t>(resolution.differences.cols()), 0.);
@@ -71,8 +71,9 @@ double bias_of(const Function& f, const std::vector<std::size_t>& order, const R
     return rounding + 2 * (std::abs(sum) + error_of_sum(pieces, 1).half_width) / static_cast<double>(pieces.size());
 }
 
-/// The true exponents are descending, too: the i-th largest is between the i-th largest of the lower ends of all intervals and the i-th
-/// largest of the upper ones. Where intervals overlap an estimate may be that of another exponent.
+/// Widens the intervals so that they cover the exponents in descending order. The true i-th largest exponent lies
+/// between the i-th largest lower end and the i-th largest upper end of all intervals. If intervals overlap, an
+/// estimate may belong to another exponent.
 void widen_to_ordered_ends(std::vector<Estimate>& exponents) {
     std::vector<double> lower, upper;
     for (const Estimate& exponent : exponents) {
@@ -135,7 +136,8 @@ void estimate(const BatchSums& batches, double tau, bool linear_growth, Lyapunov
         result.resolved = result.resolved && (error.resolved || constant);
         return Estimate{f.value, std::hypot(error.error / complete, bias / 2), error.half_width / complete + bias};
     };
-    // slow motions of all exponents together show in their sums first: the entropy has the shortest groups that any may have
+    // slow motions of all exponents together show in their sums first: the entropy has the shortest groups that any may
+    // have
     result.resolved = true;
     result.kolmogorov_sinai = estimate_of(kolmogorov_sinai(descending, n), 1, &shortest);
     result.kaplan_yorke = estimate_of(kaplan_yorke(descending, n), shortest);

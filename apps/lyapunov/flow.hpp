@@ -1,7 +1,7 @@
 #pragma once
 
-// A flow and its variational equation, ẋ = f(x), Ẋ = Df(x) X, by one Runge-Kutta method on [x X]: what it does to X is the
-// derivative of what it does to x.
+// A flow and its variational equation, ẋ = f(x), Ẋ = Df(x) X, by one Runge-Kutta method on [x X]. Its map of X is the
+// derivative of its map of x.
 
 #include <boost/numeric/odeint/stepper/runge_kutta_dopri5.hpp>
 #include <functional>
@@ -12,9 +12,9 @@
 
 namespace quoin {
 
-/// A `Field` has `dimension()`, `operator()(x, dx)`, `jvp(x, X, dX)`, `flops()` of a column of `jvp`, and `block_columns`,
-/// the columns that a thread integrates with a copy of x of their own: x costs 1/block_columns more, and a block stays in
-/// the caches for all steps.
+/// A `Field` has `dimension()`, `operator()(x, dx)`, `jvp(x, X, dX)`, `flops()` of a column of `jvp`, and
+/// `block_columns`, the columns that a thread integrates with their own copy of x. The copies cost 1/block_columns
+/// more, and a block stays in the caches for all steps.
 template <class Field>
 class Flow : public TangentMap<> {
 public:

@@ -16,7 +16,7 @@ public:
         return fmt::format("fput size={} beta={} energy={} periodic={} step={}", s_.size, s_.beta, s_.energy,
                            s_.periodic, s_.step);
     }
-    /// Random momenta of the chain's energy, at rest as a whole where it is a ring.
+    /// Random momenta of the chain's energy, at rest as a whole if it is a ring.
     std::vector<double> initial_state(std::uint64_t seed) const override {
         NormalNumbers normal(seed);
         const std::size_t N = static_cast<std::size_t>(s_.size);

@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    /// [x X] and what a step needs: coefficients and values on the grid of all 1 + w columns.
+    /// [x X] and the temporaries of a step: coefficients and values on the grid of all 1 + w columns.
     struct Stages {
         Stages(Index n_, Index G, Index cols_) : n(n_), cols(cols_) {
             for (const auto array : {&v, &argument, &N, &rest, &sum}) array->resize(static_cast<std::size_t>(n * cols));
@@ -71,7 +71,7 @@ private:
         std::vector<double> v, argument, N, rest, sum, grid, half_square;
     };
 
-    /// From coefficients to values, G×2M, and back, with −∂_ξ.
+    /// Makes the matrices of the transforms from coefficients to values, G×2M, and back, with −∂_ξ.
     void make_transforms() {
         const double root2 = std::numbers::sqrt2;
         D_ = Matrix<double>(2 * M_, G_);
@@ -91,8 +91,8 @@ private:
         S_ = std::move(S);
     }
 
-    /// N(:, c) of columns [first, last): −½(u²)_ξ of the state, column 0, whose values are in grid's column 0 when the others
-    /// ask for −(u w)_ξ.
+    /// N(:, c) of columns [first, last): −½(u²)_ξ of the state, column 0, whose values are in grid's column 0 when the
+    /// others ask for −(u w)_ξ.
     void nonlinear(Stages& z, Index first, Index last) const {
         const Index n = z.n, w = last - first;
         double *const grid = z.grid.data() + first * G_, *const N = z.N.data() + first * n;

@@ -9,20 +9,22 @@
 
 namespace quoin {
 
-/// The pairs of N particles in a periodic box of side L that are nearer than a cutoff <= L/2, each with the difference of
-/// its positions to the nearest image: all pairs, or those of neighbouring cells where three cells fit a side.
+/// Finds the pairs of N particles in a periodic box of side L that are nearer than a cutoff <= L/2, each with the
+/// difference of its positions to the nearest image. It tests all pairs, or only pairs of neighbouring cells if three
+/// cells fit a side.
 template <int D>
 class PairSearch {
 public:
     PairSearch(Index count, double side, double cutoff) : N_(count), L_(side), cutoff_(cutoff) {
-        // as many cells as particles at most
+        // at most one cell a particle
         const double most = std::pow(static_cast<double>(std::max<Index>(N_, 1)), 1.0 / D);
         cells_ = static_cast<Index>(std::min(L_ / cutoff_, std::max(3.0, most)));
     }
 
     bool has_cells() const { return cells_ >= 3; }
 
-    /// pair(i, j, r, r²) for each, i before j by number or by cell: in an order that depends on q alone. q is d×N.
+    /// Calls pair(i, j, r, r²) for each pair, with i before j by number or by cell. The order depends on q alone. q is
+    /// d×N.
     template <class Pair>
     void for_each(const double* q, Pair&& pair) const {
         if (has_cells()) {
@@ -92,7 +94,8 @@ private:
         if (square < cutoff_ * cutoff_) pair(i, j, r, square);
     }
 
-    /// The (3ᵈ − 1)/2 neighbours whose offset is lexicographically positive: each pair of cells once, three a side at least.
+    /// The (3ᵈ − 1)/2 neighbours whose offset is lexicographically positive: each pair of cells once, three a side at
+    /// least.
     template <class Visit>
     void for_half_of_neighbours(Index c, Visit&& visit) const {
         Index at[D];

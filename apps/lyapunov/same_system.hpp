@@ -7,7 +7,8 @@
 
 namespace quoin {
 
-/// What is known of a system of the host, for one that takes the same steps with other vectors or elsewhere.
+/// Base of a system that takes the steps of a host system with other vectors or on another device. It forwards the
+/// properties of the host system.
 template <class T, class D>
 class SameSystem : public TangentMap<T, D> {
 public:

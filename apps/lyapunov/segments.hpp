@@ -1,6 +1,6 @@
 #pragma once
 
-// What a segment of k steps asks for: whole segments, a finite state, an R with digits.
+// Checks of segments of k steps: whole segments, a finite state, an R with enough digits.
 
 #include <cmath>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace quoin {
 
-/// Segments of length tau that cover `time`.
+/// Returns the number of segments of length tau that cover `time`.
 inline Index segments_of(const char* name, double time, double tau) {
     require_finite(name, time);
     require_at_least<double>(name, time, 0);
@@ -29,7 +29,7 @@ inline void require_finite_state(std::span<const double> x, double time, double 
     }
 }
 
-/// Whether r_jj has too few digits: its error is u‖R(:, j)‖, and log r_jj is to be known to 0.001.
+/// Whether r_jj has too few digits. Its error is u‖R(:, j)‖, and log r_jj is needed to 0.001.
 template <class T>
 bool lacks_digits(double r, double norm) {
     return r < 1000 * Scalar<T>::u * norm;

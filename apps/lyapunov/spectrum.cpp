@@ -103,7 +103,7 @@ private:
         return p == 0 ? n_ : p;
     }
 
-    /// What the bits of the rest of a run depend on, besides its state.
+    /// Returns the settings that, together with the state, determine the bits of the rest of a run.
     std::string identity() const {
         std::string plan = to_string(plan_);
         std::replace(plan.begin(), plan.end(), '\n', ';');
@@ -205,8 +205,8 @@ private:
         require_finite_state();
     }
 
-    /// A segment in `parts`, each followed by Z = Q'R; log|r_ii| of all parts are added up. False where a part was too long.
-    /// `halves`: 2 if the system's step has been halved, and otherwise 1.
+    /// A segment in `parts`, each followed by Z = Q'R; log|r_ii| of all parts are added up. False if a part was too
+    /// long. `halves`: 2 if the system's step has been halved, and otherwise 1.
     bool evolve_vectors(std::vector<double>& logarithms, Index halves = 1) {
         const Index k = options_.steps_per_qr, parts = state_.parts;
         std::fill(logarithms.begin(), logarithms.end(), 0.);
@@ -232,7 +232,7 @@ private:
     }
     bool can_be_cut() const { return state_.parts < options_.steps_per_qr; }
 
-    /// False where a column of R says that r_jj has too few digits: its error is u ‖R(:, j)‖.
+    /// Returns false if a column of R shows that r_jj has too few digits: its error is u ‖R(:, j)‖.
     bool add_logarithms(const Matrix<T, D>& R, std::vector<double>& logarithms) {
         copy_diagonal<T>(ctx_, R.view(), diagonal_.view());
         copy_out<T>(ctx_, std::as_const(diagonal_).view(), diagonal_on_host_.view());
@@ -275,9 +275,10 @@ private:
         estimate(state_.batches, tau_, system_.energy(state_.x).has_value(), f, resolution);
     }
 
-    /// What the step and rounding may have done to the exponents, from a stretch after the run, 1/64 of its length and at most
-    /// 4096 segments, with the step and with half of it. The state and the vectors stay those of the end. Nothing is known if the
-    /// system cannot go on, or its vectors need shorter segments.
+    /// Returns the errors that the step and rounding may have added to the exponents. It measures them on a stretch
+    /// after the run, 1/64 of its length and at most 4096 segments, with the step and with half of it. Restores the
+    /// state and the vectors of the run's end. Returns an empty Resolution if the system cannot go on, or if its
+    /// vectors need shorter segments.
     Resolution resolution() {
         const double h = system_.step();
         const std::vector<double> end = state_.x;
@@ -304,9 +305,11 @@ private:
         return found;
     }
 
-    /// Both copies start from one state again before perturbations have grown by e², so that their difference is due to the step.
-    /// In regular motion they never do, and each comes to its own attractor; without friction there is none, and they start again
-    /// every time. False where a segment is too long.
+    /// Runs two copies of the system, one with the step and one with half of it. Both start from one state again before
+    /// perturbations have grown by e², so that their difference is due to the step. In regular motion perturbations
+    /// never grow that far, and each copy reaches its own attractor. Without friction there is no attractor, and the
+    /// copies start again every segment. Returns false if a segment is too long or there are fewer segments than
+    /// pieces.
     bool compare_with_half_step(double h, Resolution& found) {
         constexpr Index pieces = Resolution::pieces;
         const Index sampled = state_.batches.segments();
@@ -396,7 +399,7 @@ private:
         return ctx_;
     }
 
-    /// What a segment of the state alone takes: vector field, forces.
+    /// Measures the time of a segment of the state alone: vector field, forces.
     void measure_forces() {
         Matrix<double, D> x = copy_of(x_);
         WorkTimer<D> timer(ctx_);

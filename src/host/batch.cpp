@@ -26,7 +26,7 @@ double SmallBatch<T, Host>::flops() const {
     return 2 * m * n * k - (m + n) * k * k + 2 * k * k * k / 3 + 10 * m * n;
 }
 
-/// X := columns of the members of a group, zeros where they have fewer columns and in lanes that have none.
+/// X := columns of the members of a group, zeros if they have fewer columns and in lanes without a member.
 template <class T>
 void SmallBatch<T, Host>::pack(Index rows, Range cols, BatchView<const T> A, Members members, Index group, T* X) const {
     const Index first = group * lanes_;
@@ -45,7 +45,8 @@ void SmallBatch<T, Host>::pack(Index rows, Range cols, BatchView<const T> A, Mem
     }
 }
 
-/// Columns of B := X, as far as B has them and at most `rows` rows, for the members of a group; zeros below the diagonal if `upper`.
+/// Columns of B := X, as far as B has them and at most `rows` rows, for the members of a group; zeros below the
+/// diagonal if `upper`.
 template <class T>
 void SmallBatch<T, Host>::unpack_group(Index ld, Index rows, Range cols, bool upper, const T* X, Members members,
                                        Index group, BatchView<T> B) const {
@@ -175,7 +176,7 @@ Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, Batch
         },
         [&](Index group) {
             T *const X = buffers.mine(), *const tau = X + one.elements(n);
-            // where NaN or Inf is found A stays as it is, which may be B: its first bad entry will be named
+            // if NaN or Inf is found, A, which may be B, stays as it is, so that its first bad entry can be named
             const auto keep = [&](Range cols, unsigned refused) {
                 if (refused == 0 || !check_finite)
                     one.unpack_group(one.ld_, vr ? m : k, cols, !vr, X + one.elements(cols.begin), members, group, B);

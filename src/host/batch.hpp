@@ -1,7 +1,7 @@
 #pragma once
 
-// Small matrices of one shape, several at once in the lanes of the vector registers (host/kernels/lanes.hpp). A group is as many
-// matrices as there are lanes: element (i, j) of all of them lies at X + (i + j·ld)·lanes.
+// Small matrices of one shape, several at once in the lanes of the vector registers (host/kernels/lanes.hpp). A group
+// has one matrix a lane. Element (i, j) of all of them lies at X + (i + j·ld)·lanes.
 
 #include <algorithm>
 #include <exception>
@@ -35,17 +35,18 @@ public:
                BatchView<T> norms, BatchView<T> conditions) const;
 
 private:
-    /// Of p columns, a group.
+    /// Returns the elements of p columns of a group.
     Index elements(Index p) const { return ld_ * p * lanes_; }
     double flops() const;
-    /// X := V and R of a group, tau behind it; e: lane_block·lanes_ of workspace. After each block of columns done(cols, lanes), with the
-    /// lanes that have NaN or Inf so far, a bit each; returns them.
+    /// Writes V and R of a group to X, followed by tau. e: lane_block·lanes_ of workspace. After each block of columns
+    /// calls done(cols, lanes). `lanes` has a bit for each lane with NaN or Inf so far. Returns these bits.
     template <class Done>
     unsigned factor_group(BatchView<const T> A, Members members, Index group, T* X, int* e, const Done& done) const;
-    /// Whether `factor_tiny` reads or writes the whole groups of a batch of matrices of `rows` rows: by columns or, if `by_rows`, by rows.
+    /// Whether `factor_tiny` reads or writes the whole groups of a batch of matrices of `rows` rows: by columns or, if
+    /// `by_rows`, by rows.
     bool tiny(Index rows, BatchView<const T> A, Members members, bool by_rows = false) const;
     void pack(Index rows, Range cols, BatchView<const T> A, Members members, Index group, T* X) const;
-    /// Columns of the widest.
+    /// Returns the columns of the widest member.
     static Index most_columns(BatchView<const T> C, Members members);
     void unpack_group(Index ld, Index rows, Range cols, bool upper, const T* X, Members members, Index group,
                       BatchView<T> B) const;
@@ -53,8 +54,8 @@ private:
     bool even(bool uniform, Members members, Index group) const {
         return uniform && members.list.empty() && (group + 1) * lanes_ <= members.count;
     }
-    /// work(group) for every group until the context is asked to stop. Where `in_registers`, tiny(group, count) comes first for whole groups,
-    /// and says how many of them it has done.
+    /// Calls work(group) for every group until a stop is requested. If `in_registers`, first calls tiny(group,
+    /// count) for whole groups, which returns how many of them it has done.
     template <class Tiny, class Work>
     void for_each_group(Context<Host>& ctx, Members members, double flops, bool in_registers, const Tiny& tiny,
                         const Work& work) const;
@@ -69,11 +70,12 @@ private:
     Index ld_;  ///< odd unless small, so that columns do not share few lines of a cache
     Index lanes_;
     Index group_;  ///< elements of X and tau
-    Index run_;    ///< groups that one task works on, so that the latencies of one hide behind the others
+    Index run_;    ///< groups that one task works on, so that they hide each other's latencies
     Matrix<T> X_;  // a column for each group
 };
 
-/// work(ctx, i) for i < count, each by one thread with a context of its own. Of several exceptions that of the least i is thrown.
+/// Calls work(ctx, i) for i < count, each by one thread with a context of its own. If several calls throw, rethrows the
+/// exception of the least i.
 template <class Work>
 void for_each_matrix(Context<Host>& ctx, Index count, double flops, Memory, const Work& work) {
     const int threads = count < 2 ? 1 : host::team(ctx, flops * static_cast<double>(count));

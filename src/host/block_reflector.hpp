@@ -3,8 +3,8 @@
 // Sequential compact WY mathematics on blocks that one core holds in its caches. Everything that the host does with
 // reflectors, leaves, tree nodes and panels alike, is made of the three operations of this file.
 //
-// A block reflector is H = I − V T Vᵀ = H₁H₂…H_k, T upper triangular (k×k), in one of two shapes of V (ᵀ is ᴴ of complex
-// numbers):
+// A block reflector is H = I − V T Vᵀ = H₁H₂…H_k, T upper triangular (k×k), in one of two shapes of V (ᵀ is ᴴ of
+// complex numbers):
 //
 //      leaf (geqrt)           stacked (tpqrt)
 //     ┌ 1       ┐  ┐         ┌ 1       ┐  ┐
@@ -30,8 +30,8 @@ namespace quoin::host {
 template <class T>
 inline constexpr Index block_rows = Tuning<Host>::block_column_bytes / sizeof(T);
 
-/// Rows at once in the products VᵀV that T is made of. Their rounding errors are the departure of I − V T Vᵀ from an orthogonal
-/// matrix, and longer chains of additions have larger ones (docs/algorithms.md, section 6).
+/// Rows at once in the products VᵀV that T is made of. Their rounding errors are the departure of I − V T Vᵀ from an
+/// orthogonal matrix, and longer chains of additions have larger ones (docs/algorithms.md, section 6).
 template <class T>
 inline constexpr Index gram_rows = block_rows<T> / 4;
 
@@ -105,14 +105,14 @@ void outer_blocked(Index m, Index n, Index k, const T* A, Index lda, const T* B,
     }
 }
 
-/// The rows of a leaf or a panel that one core has: all of them. Others are those of one of several cores (row_team.hpp).
+/// The rows of a leaf or a panel if one core has all of them. RowTeam::Rows (row_team.hpp) is for several cores.
 template <class T>
 struct AllRows {
     static constexpr bool are_shared = false;
     static constexpr bool leads() { return true; }  ///< whether the rows at the top are this core's
     static constexpr Range own(Index h) { return {0, h}; }
-    /// C (m×n, contiguous) += AᵀB over the last h rows, `at_once` rows at once. C is what the rows at the top add; behind it lie `others`
-    /// numbers which the core at the top has for all. `work` holds m·n elements.
+    /// C (m×n, contiguous) += AᵀB over the last h rows, `at_once` rows at once. On entry C holds the sums over the rows
+    /// at the top. The `others` numbers after C go from the core at the top to all cores. `work` holds m·n elements.
     static void inner(Index m, Index n, Index h, const T* A, Index lda, const T* B, Index ldb, T* C, Index at_once,
                       T* /*work*/, Index /*others*/ = 0) {
         inner_blocked(m, n, h, A, lda, B, ldb, C, m, at_once);
@@ -123,7 +123,7 @@ struct AllRows {
 template <class T>
 struct BlockReflector {
     Index k;     // number of reflectors
-    const T* L;  // k×k unit lower triangle with its ones and zeros, or null where the top of V is I
+    const T* L;  // k×k unit lower triangle with its ones and zeros, or null if the top of V is I
     Index ldl;
     const T* V;  // h×k
     Index ldv;
@@ -132,7 +132,7 @@ struct BlockReflector {
     Index ldt;
 };
 
-/// TW := T W, or TᵀW where `transpose`. All k×p and contiguous.
+/// TW := T W, or TᵀW if `transpose`. All k×p and contiguous.
 template <class T>
 void multiply_t(bool transpose, const BlockReflector<T>& H, Index p, const T* W, T* TW) {
     const Index k = H.k;
@@ -196,17 +196,19 @@ struct SafeSquares {
     static constexpr T high = std::numeric_limits<T>::max() * (u * u);
 };
 
-/// One reflector H = I − tau [1; v][1; v]ᵀ with Hᵀ [alpha; x] = [beta; 0], beta real; Hᵀ is applied to the columns right of it.
+/// Computes one reflector H = I − tau [1; v][1; v]ᵀ with Hᵀ [alpha; x] = [beta; 0], beta real, and applies Hᵀ to the
+/// columns right of it.
 ///
-///     alpha_row: alpha, then the p entries to its right     x: h×1, V: the k columns before it, C: the p behind it     top: V's row of alpha
+///     alpha_row: alpha, then the p entries to its right     x: h×1, V: the k columns before it, C: the p after it
+///     top: V's row of alpha
 ///
-/// On exit alpha = beta, x = v, and g = V(:, 0:k)ᵀ[1; v] (g += Vᵀv without `top`); returns tau (0 where x = 0 and alpha is real, and H = I). 4hp + 2hk flops, a sweep
-/// over [V x C] and one over [x C].
+/// On exit alpha = beta, x = v, and g = V(:, 0:k)ᵀ[1; v] (g += Vᵀv without `top`); returns tau (0 if x = 0 and alpha is
+/// real: H = I). 4hp + 2hk flops, a sweep over [V x C] and one over [x C].
 template <class T, class Rows>
 T reflect_column(Index h, Index k, Index p, T* alpha_row, const T* top, Index stride, T* x, Index ldx, T* g,
                  Rows& rows) {
     static_assert(most_by_column <= reflect_width);
-    // xᵀ[V x C]; behind it, where cores share the rows, what they have to know of the top: alpha_row and V's row
+    // xᵀ[V x C]; then, if cores share the rows, the entries of the top that all need: alpha_row and V's row
     T sums[Rows::are_shared ? 3 * most_by_column : most_by_column] = {}, part[most_by_column];
     T* const products = sums + k;
     const auto& K = kernels<T>();
@@ -300,14 +302,16 @@ void join_t(Index k1, Index k2, const T* G, T* Tk, Index ldt, T* work) {
 /// Elements of `work` that the two recursive factorizations below need for n columns.
 inline Index factor_work(Index n) { return 3 * n * n + 2 * n; }
 
-/// Columns of the left part of n that do not go one by one: base_width times a power of two, which whole registers hold. V, tau and R of 100×23, f64,
-/// one core of an AMD EPYC 7003 that compilers share: 15.3 us, and 22.6 by halves; 100×14: 8.3 and 10.3.
+/// Columns of the left part of n that do not go one by one: base_width times a power of two, which whole registers
+/// hold. V, tau and R of 100×23, f64, one core of an AMD EPYC 7003 that compilers share: 15.3 us, and 22.6 by halves;
+/// 100×14: 8.3 and 10.3.
 inline Index left_part(Index n) {
     return base_width * static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>((n - 1) / base_width)));
 }
 
 /// A (m×n, m >= n) = H R, recursively (Elmroth and Gustavson 2000): V below the diagonal, R on and above it, T n×n
-/// upper triangular with exact zeros below. 2mn² − 2n³/3 flops for V and R, mn² more for T. T and `work` are each core's own.
+/// upper triangular with exact zeros below. 2mn² − 2n³/3 flops for V and R, mn² more for T. T and `work` are each
+/// core's own.
 template <class T, class Rows = AllRows<T>>
 void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* work, Rows&& rows = Rows()) {
     const auto& K = kernels<T>();

@@ -30,7 +30,7 @@ Matrix<Wide<T>> widened_triangle(MatrixView<const T, Host> R) {
     return S;
 }
 
-/// x := 2^e x of m entries: one multiplication each where 2^e is a normal number.
+/// x := 2^e x of m entries: one multiplication each if 2^e is a normal number.
 template <class W>
 void scale_by_power(Index m, int e, W* x) {
     if (std::abs(e) < std::numeric_limits<double>::max_exponent - 2) {
@@ -41,8 +41,8 @@ void scale_by_power(Index m, int e, W* x) {
     }
 }
 
-/// ‖B⁻¹‖₁, or an estimate from below, for solve(op, x): x := op(B)⁻¹ x and n >= 1 (Hager 1984, Higham 1988, as LAPACK's lacn2);
-/// not finite where B is singular. At most 10 solves.
+/// ‖B⁻¹‖₁, or an estimate from below, for solve(op, x): x := op(B)⁻¹ x and n >= 1 (Hager 1984, Higham 1988, as LAPACK's
+/// lacn2); not finite if B is singular. At most 10 solves.
 template <class W, class Solve>
 double inverse_norm(Index n, const Solve& solve) {
     Matrix<W> vector(n, 1);
@@ -73,7 +73,7 @@ double inverse_norm(Index n, const Solve& solve) {
     return std::max(largest, 2 * norm() / (3 * static_cast<double>(n)));
 }
 
-/// Estimate of 1/κ₁(S), 0 where S is singular; the lower triangle is not looked at. NaN where S holds NaN or Inf.
+/// Returns an estimate of 1/κ₁(S), 0 if S is singular, NaN if S holds NaN or Inf. Does not read the lower triangle.
 template <class W>
 double reciprocal_condition(const Matrix<W>& S) {
     const Index n = S.rows();

@@ -12,7 +12,7 @@ namespace {
 using namespace host;
 
 constexpr Index step = Tuning<Host>::square_step;
-/// Columns up to which a triangle is solved with where it lies: a copy of it costs more.
+/// A triangle is used in place for solves with at most this number of columns, because a copy of it costs more.
 constexpr Index few_columns = 4;
 
 /// Upper Cholesky factor of an n×n diagonal block, n <= step.
@@ -182,8 +182,8 @@ void solve_triangle(Context<D>& ctx, Triangle triangle, Op op, View<const T, D> 
         for (Index j = 0; j < p; ++j) substitute<T>(triangle, op, A, X.at(0, j));
         return ctx.state().add_flops(1.0 * n * n * p);
     }
-    // op(A)⁻¹ X = (Xᵀ B⁻¹)ᵀ with B = op(A)ᵀ, ᵀ without conjugates here; where that is lower triangular, both run backwards: (J B J)
-    // is upper.
+    // op(A)⁻¹ X = (Xᵀ B⁻¹)ᵀ with B = op(A)ᵀ, ᵀ without conjugates here; where that is lower triangular, both run
+    // backwards: (J B J) is upper.
     const bool transpose_a = op == Op::None, backwards = lower == (op == Op::Transpose);
     Arena::Frame frame(ctx.state().arena);
     T* B = frame.take<T>(n * n);
@@ -237,7 +237,7 @@ void multiply_from_right(Context<Host>& ctx, bool lower, bool unit, bool transpo
         const Index first = t * height, q = std::min(height, X.rows - first);
         T *B = buffers.mine(), *B_c = B + n * q;
         copy_block(q, n, X.at(first, 0), X.ld, B, q);
-        // in the order in which what stands beside a diagonal block is not yet overwritten
+        // in an order that overwrites columns of B only after their last use
         const Index steps = (n + solve_width - 1) / solve_width;
         for (Index l = 0; l < steps; ++l) {
             const Index c = (upper ? steps - 1 - l : l) * solve_width, k = std::min(solve_width, n - c);
@@ -262,7 +262,7 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
     if (side == Side::Right) return multiply_from_right<T>(ctx, lower, unit, op == Op::Transpose, A, X);
     const Index tiles = (X.cols + step - 1) / step;
     Arena::Frame frame(ctx.state().arena);
-    // A's diagonal blocks with the zeros beside them
+    // A's diagonal blocks, with explicit zeros in the other triangle
     T* diagonal = frame.take<T>(n * step);
     for (Index j = 0; j < n; ++j) {
         const Index c = j / step * step, k = std::min(step, n - c);
@@ -285,7 +285,7 @@ void multiply_triangle(Context<D>& ctx, Side side, Triangle triangle, Op op, Vie
         fill_zero(n, q, X_t.data, X_t.ld);
         for (Index c = 0; c < n; c += step) {
             const Index k = std::min(step, n - c), i = lower ? c + k : 0, h = lower ? n - c - k : c;
-            const T *D_c = diagonal + c * step, *A_c = A.at(i, c);  // A_c: h rows beside the diagonal block
+            const T *D_c = diagonal + c * step, *A_c = A.at(i, c);  // A_c: h rows below or above the diagonal block
             if (op == Op::None) {
                 outer_blocked(k, q, k, D_c, step, B + c, n, X_t.at(c, 0), X.ld);
                 outer_blocked(h, q, k, A_c, A.ld, B + c, n, X_t.at(i, 0), X.ld);

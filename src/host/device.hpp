@@ -43,7 +43,7 @@ class Span<Host> {
 public:
     explicit Span(const Context<Host>& ctx, const char* name, Index step = -1, Trace::Row row = Trace::Row::Host)
         : Span(ctx.trace(), name, step, row) {}
-    /// Of work beside that of a context that records on `trace`.
+    /// Records on `trace` a span of work that runs concurrently with a context's.
     explicit Span(Trace* trace, const char* name, Index step = -1, Trace::Row row = Trace::Row::Host)
         : trace_(trace), name_(name), step_(step), row_(row), begin_(trace_ ? trace_->now() : 0) {}
     Span(const Span&) = delete;

@@ -20,7 +20,7 @@ template <class T>
 MagnitudeBits<T> largest(Index m, const T* x) {
     return kernels<T>().largest(m, x);
 }
-/// Of the larger part.
+/// Returns the largest magnitude, as bits, among the real and imaginary parts.
 template <class R>
 MagnitudeBits<R> largest(Index m, const std::complex<R>* x) {
     return kernels<R>().largest(2 * m, reinterpret_cast<const R*>(x));
@@ -40,7 +40,7 @@ void transpose_in_cache(Index m, Index n, const std::uint8_t* A, Index lda, std:
 
 template <class T, class D>
 void scan(Context<D>& ctx, Input<T, D> A, int safe, View<int, D> exponents, View<Scan, D> found) {
-    // of a row-major matrix blocks in cache that are column-major
+    // a row-major matrix is copied into column-major blocks in cache
     const Index tile = A.by_rows ? Tuning<Host>::transpose_tile : 1;
     const Index height = A.by_rows ? cache_block_rows<T>(tile) : sweep_rows;
     const Index count = (A.rows + height - 1) / height, n = A.cols;

@@ -1,4 +1,5 @@
-// Primitives without a version of their own on the host; those of pursuit are in pursuit.cpp, for the drop-in lacks its SVD.
+// Primitives without a version of their own on the host. Those of pursuit are in pursuit.cpp, because the drop-in lacks
+// the SVD that they need.
 
 #include "host/device.hpp"
 #include "primitives/generic/norm_exponents.hpp"

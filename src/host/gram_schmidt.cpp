@@ -29,7 +29,7 @@ void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool co
     T* products = frame.take<T>(n);
     const Team threads = team(ctx, 4.0 * static_cast<double>(m * n));
 
-    // One sweep: q_{j−1} = a_{j−1} `scale`, or random signs where that is 0; A₂ −= q_{j−1} r; products = a_jᵀ[a_j A₂]
+    // One sweep: q_{j−1} = a_{j−1} `scale`, or random signs if that is 0; A₂ −= q_{j−1} r; products = a_jᵀ[a_j A₂]
     const auto sweep = [&](Index j, T scale, bool project) {
         const Index rest = n - j;
         for_parts(threads, chunks.count, [&](Index c) {

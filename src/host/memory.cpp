@@ -35,11 +35,12 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit
 }
 
 bool on_large_page(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % large_page == 0; }
-/// What malloc returned, in front of memory that does not begin a large page.
+/// The pointer that malloc returned, stored just before memory that does not begin a large page.
 void*& origin_of(void* p) { return static_cast<void**>(p)[-1]; }
 
-/// At a multiple of 64 bytes, of which malloc has lists for each thread where aligned_alloc cuts a block anew: a fifth off the time of a
-/// factorization of microseconds. Null where there is no memory, or it would begin a large page.
+/// Returns memory at a multiple of 64 bytes. malloc reuses blocks from lists for each thread, and aligned_alloc cuts
+/// every block anew; this takes a fifth off the time of a factorization of microseconds. Returns null if there is no
+/// memory, or if it would begin a large page.
 void* allocate_small(std::size_t bytes) {
     void* const origin = std::malloc(bytes + 64);
     if (!origin) return nullptr;

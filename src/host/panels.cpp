@@ -16,8 +16,8 @@ namespace {
 
 using namespace host;
 
-/// A panel in LAPACK's format, its unit triangle unpacked, over row chunks of fixed size. Where S = V Tᵀ has data, Hᵀ is
-/// applied as I − S Vᵀ.
+/// A panel in LAPACK's format, its unit triangle unpacked, over row chunks of fixed size. Where S = V Tᵀ has data, Hᵀ
+/// is applied as I − S Vᵀ.
 template <class T>
 struct TallReflector {
     /// For products with p columns.
@@ -37,7 +37,8 @@ struct TallReflector {
         }
     }
 
-    /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c. Nothing once the context was asked to stop, nor does `outer` then.
+    /// W += V(r, :)ᵀ C(r, :) for the rows r of chunk c. Nothing once the context was asked to stop, nor does `outer`
+    /// then.
     void inner(Index c, MatrixView<T> C, T* W) const {
         if (state_.stopped()) return;
         const Index k = V_.cols;
@@ -68,7 +69,7 @@ struct TallReflector {
         multiply_t(op == Op::Transpose, BlockReflector<T>{V_.cols, nullptr, 0, nullptr, 0, 0, Tf_.data, Tf_.ld}, p, W,
                    TW);
     }
-    /// T₁₂ := −WᵀT, where it has data, for W = VᵀS₁.
+    /// T₁₂ := −WᵀT for W = VᵀS₁, if T₁₂ has data.
     void extend_t(const T* W, MatrixView<T> T12) const {
         const Index k = V_.cols;
         if (!T12.data) return;
@@ -87,8 +88,8 @@ struct TallReflector {
         multiply(op, C.cols, W, TW);
         for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
     }
-    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a multiple of
-    /// 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
+    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a
+    /// multiple of 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
     static bool columns_collide(Index ld) {
         constexpr Index sets = Index(32) << 10, lines = 4 * 64;
         const Index stride = ld * Index(sizeof(T)), beyond = stride % sets;
@@ -123,8 +124,8 @@ private:
         V_ = {V, m, k, mp};
         Tf_ = {Tp, k, k, kp};
     }
-    /// As sums of columns: the inner products of few rows would spend their time adding up vector registers. From a copy of C where its
-    /// columns end in a part of a register.
+    /// As sums of columns: the inner products of few rows would spend their time adding up vector registers. From a
+    /// copy of C if its columns end in a part of a register.
     void apply_short(Op op, MatrixView<T> C, T* buffer) const {
         const Index m = V_.rows, k = V_.cols, p = C.cols, kp = Tf_.ld;
         const bool copied = m % (32 / Index{sizeof(T)}) != 0;
@@ -150,8 +151,8 @@ private:
         copy<T>(ctx, V, B);
         return B;
     }
-    /// W := VᵀC over a power of two of chunks, some of which may not exist, added as `sum_parts` does. Behind W lie as many
-    /// buffers of its size as there are levels.
+    /// W := VᵀC over the chunks c, a power of two of them, added as `sum_parts` does. Chunks past the last one are
+    /// skipped. W is followed by one buffer of its size for each level.
     void inner_pairwise(Range c, MatrixView<T> C, T* W) const {
         const Index size = V_.cols * C.cols, middle = (c.begin + c.end) / 2;
         if (c.size() == 1) {
@@ -167,7 +168,7 @@ private:
     const Context<Host>::State& state_;
     MatrixView<const T> V_, Tf_, S_;
     T* L_;
-    T *Vt_ = nullptr, *Tt_ = nullptr;  // of few rows
+    T *Vt_ = nullptr, *Tt_ = nullptr;  // if V has few rows
 
 public:
     RowChunks chunks;
@@ -180,12 +181,12 @@ MatrixView<T> tile_of(MatrixView<T> C, Index tile, Index width = tile_cols) {
     return C.col_block({tile * width, std::min(C.cols, (tile + 1) * width)});
 }
 
-/// Of so many threads those that factor an m×n panel, so that it takes no longer than what the others do meanwhile: `update` flops on its
-/// own columns come first, and `others` are the others'.
+/// Returns how many of `threads` factor an m×n panel so that it takes no longer than the work of the other threads.
+/// `update`: flops on the panel's own columns, which come first. `others`: flops of the other threads.
 template <class T>
 int cores_of_panel(int threads, Index m, Index n, double update, double others) {
     if (threads == 1) return 1;
-    // a panel's flops take twice the time of those of an update
+    // a flop of a panel takes twice as long as a flop of an update
     const double panel = 3.0 * static_cast<double>(m) * static_cast<double>(n * n), chain = update + 2 * panel;
     const auto share = static_cast<Index>(std::ceil(0.9 * chain * threads / (chain + others)));
     const auto cores = static_cast<int>(std::min({share, Index{threads}, RowTeam<T>::most_cores(m, n)}));
@@ -199,7 +200,7 @@ MatrixView<T> rows_of_tile(MatrixView<T> T12, Index tile) {
     return T12.row_block({tile * tile_cols, std::min(T12.rows, (tile + 1) * tile_cols)});
 }
 
-/// C := op(H) C, and T₁₂ where it has data.
+/// C := op(H) C, and computes T₁₂ if it has data.
 template <class T>
 void apply_tall(Context<Host>& ctx, Op op, MatrixView<const T> V, MatrixView<const T> Tf, MatrixView<const T> S,
                 MatrixView<T> C, MatrixView<T> T12) {

@@ -8,23 +8,23 @@
 
 namespace quoin::host {
 
-/// Columns of C that one task updates: a multiple of every kernel's tile, so that the tasks' borders are the tiles' borders,
-/// and the same sums are formed however the tasks are shared out.
+/// Columns of C that one task updates: a multiple of every kernel's tile, so that the tasks' borders are the tiles'
+/// borders, and the same sums are formed however the tasks are shared out.
 inline constexpr Index tile_cols = 48, least_tile_cols = 24;
 static_assert(least_tile_cols % 6 == 0 && least_tile_cols % 8 == 0 && tile_cols % least_tile_cols == 0);
 
-/// Whether `fork` made the calling thread. OpenMP's other threads stayed in the parent process, and GCC's OpenMP would wait for
-/// them for ever.
+/// Whether `fork` made the calling thread. OpenMP's other threads stayed in the parent process, and GCC's OpenMP would
+/// wait for them for ever.
 bool forked();
 
-/// The threads that share the tasks of a primitive, and whether the tasks that are left shall be dropped.
+/// The threads that share the tasks of a primitive, and whether the remaining tasks are to be dropped.
 class Team {
 public:
     Team(Context<Host>& ctx, int threads) : state_(&ctx.state()), threads_(threads) {}
     operator int() const { return threads_; }
-    /// Whether the context was asked to stop. A task that takes long asks in between.
+    /// Whether the context was asked to stop. A long task checks this while it runs.
     bool stopped() const { return state_->stopped(); }
-    /// After the tasks, some of which may have been dropped.
+    /// Throws Interrupted if the context was asked to stop. Called after the tasks; some of them may have been dropped.
     void throw_if_stopped() const {
         if (stopped()) throw Interrupted();
     }
@@ -34,19 +34,20 @@ private:
     int threads_;
 };
 
-/// One thread for `flops` on so many elements in memory, or all where they save more than waking them costs: an element that is moved
-/// counts as ten flops. Never another number: for a team of another size than the last GCC's OpenMP ends threads and starts them again, 14
-/// in V, tau and R of 1383×83 by 16 threads.
+/// Returns all threads for `flops` on `elements` elements in memory if they save more time than waking them costs, else
+/// one. An element that is moved counts as ten flops. Never returns another number, because GCC's OpenMP ends threads
+/// and starts them again whenever the size of the team changes: 14 threads in V, tau and R of 1383×83 by 16 threads.
 inline Team team(Context<Host>& ctx, double flops, Index elements = 0) {
     const int all = ctx.threads();
     const double work = std::max(flops, 10.0 * static_cast<double>(elements));
     return {ctx, forked() || !Tuning<Host>::sharing_pays(work, all) ? 1 : all};
 }
 
-// One thread needs no parallel region, which costs OpenMP a system call even so: 0.3 to 0.5 us of the 3 us that the smallest matrices take.
+// One thread needs no parallel region, which costs OpenMP a system call even so: 0.3 to 0.5 us of the 3 us that the
+// smallest matrices take.
 
-/// f(i) for i in [0, count): each thread takes the next one as soon as it is free. Throws Interrupted if the context was asked to stop: then
-/// some were left out.
+/// Calls f(i) for i in [0, count). Each thread takes the next i as soon as it is free. Throws Interrupted if the
+/// context was asked to stop; some calls were left out then.
 template <class F>
 void for_tasks(const Team& team, Index count, F f) {
     const int threads = team;
@@ -61,12 +62,12 @@ void for_tasks(const Team& team, Index count, F f) {
     }
     team.throw_if_stopped();
 }
-/// f(i, j) for i in [0, rows), j in [0, cols).
+/// Calls f(i, j) for i in [0, rows), j in [0, cols).
 template <class F>
 void for_tasks(const Team& team, Index rows, Index cols, F f) {
     for_tasks(team, rows * cols, [&](Index t) { f(t / cols, t % cols); });
 }
-/// The same in as many runs of neighbours as there are threads.
+/// Calls f(i) for i in [0, count) as `for_tasks` does, but each thread takes one run of consecutive i.
 template <class F>
 void for_parts(const Team& team, Index count, F f) {
     const int threads = team;
@@ -91,15 +92,15 @@ template <class T>
 struct ThreadBuffers {
     ThreadBuffers(Arena::Frame& frame, int threads_, Index size_)
         : size((size_ + 15) / 16 * 16), threads(threads_), base(frame.take<T>(threads * size)) {}
-    /// Of the calling thread, which may be any of a caller's own team where it works alone.
+    /// Returns the calling thread's part. If `threads` is 1, the caller may be any thread of another team.
     T* mine() const { return threads == 1 ? base : base + omp_get_thread_num() * size; }
     Index size;
     int threads;
     T* base;
 };
 
-/// The rows of a tall matrix, cut for sums over rows: at most `row_chunks` chunks, whatever the number of threads, so that each
-/// sum has one order.
+/// The rows of a tall matrix, cut for sums over rows: at most `row_chunks` chunks, whatever the number of threads, so
+/// that each sum has one order.
 struct RowChunks {
     RowChunks(Index rows_, Index least) : rows(rows_) {
         constexpr Index most = Tuning<Host>::row_chunks;
@@ -110,11 +111,12 @@ struct RowChunks {
     Range operator[](Index c) const { return {c * chunk_rows, std::min(rows, (c + 1) * chunk_rows)}; }
     Index rows, chunk_rows, count;
 };
-/// For products VᵀC of n columns of V, where a part is no larger than what it is the sum of.
+/// Returns chunks for products VᵀC of n columns of V. A chunk has at least n rows, so that a partial sum is no larger
+/// than its rows of C.
 inline RowChunks chunks_of_product(Index rows, Index n) { return {rows, std::max(Tuning<Host>::chunk_rows, n)}; }
 
-/// C(m×n, ldc) := the sum over c of parts + c·m·n, element by element in pairs of neighbours, pairs of those, and so on. The
-/// parts are overwritten.
+/// C(m×n, ldc) := the sum over c of parts + c·m·n, element by element in pairs of neighbours, pairs of those, and so
+/// on. The parts are overwritten.
 template <class T>
 void sum_parts(Context<Host>& ctx, Index m, Index n, Index count, T* parts, T* C, Index ldc) {
     for_parts(team(ctx, 0, m * n * count), n, [&](Index j) {

@@ -1,18 +1,19 @@
 #pragma once
 
-// A panel whose rows several cores may share. Every core runs the recursion of block_reflector.hpp, has T and all sums over rows for
-// itself, and writes its own rows.
+// A panel whose rows several cores may share. Every core runs the recursion of block_reflector.hpp, has T and all sums
+// over rows for itself, and writes its own rows.
 //
-//     ┌ leader ┐   the n rows at the top, and those down to a border of blocks
+//     ┌ leader ┐   the n rows at the top, and the rows below them down to a border of blocks
 //     ├────────┤
 //     │ core 1 │   blocks of panel_rows, counted from the bottom, where every column of the recursion ends
 //     ├────────┤
 //     │ core 2 │
 //     └────────┘
 //
-// A sum is that of the leader's rows, block by block from the top, and then of the blocks below, each by itself: bits do not depend on the
-// number of cores. It is one exchange. The leader writes what its rows add up to, the others one sum a block, all wait, and every core
-// adds what all have written. With its sum the leader says whether the context was asked to stop, so that all cores end at the same sum.
+// A sum adds the leader's rows, block by block from the top, and then the sums of the blocks below, one at a time. So
+// the bits do not depend on the number of cores. A sum takes one exchange. The leader writes one sum of its rows, every
+// other core one for each block. After a barrier every core adds all of them. With its sum the leader writes whether
+// the context was asked to stop, so that all cores end at the same sum.
 
 #include <atomic>
 #include <thread>
@@ -26,7 +27,7 @@ namespace quoin::host {
 template <class T>
 inline constexpr Index panel_rows = block_rows<T> / 2;
 
-/// Where threads wait for each other, all of which run.
+/// A barrier at which threads spin. All of them must be running.
 class SpinBarrier {
 public:
     void wait(int threads) {
@@ -50,7 +51,8 @@ private:
     alignas(64) std::atomic<unsigned> round_{0};
 };
 
-/// What the cores of an m×n panel share: a barrier, and two sets of slots for sums, which take turns, so that one barrier a sum is enough.
+/// The shared state of the cores of an m×n panel: a barrier, and two sets of slots for sums. The sets are used
+/// alternately, so that one barrier a sum is enough.
 template <class T>
 class RowTeam {
 public:
@@ -59,13 +61,13 @@ public:
     /// Elements of `slots`.
     static Index size(Index m, Index n) { return 2 * most_cores(m, n) * slot_size(n); }
 
-    /// For one core there need be no slots.
+    /// `slots` may be null for one core.
     RowTeam(Context<Host>& ctx, Index m, Index n, T* slots)
         : state_(ctx.state()), blocks_(blocks_below(m, n)), slot_size_(slot_size(n)), slots_(slots) {}
 
     void wait(int cores) { barrier_.wait(cores); }
 
-    /// The rows of one of so many cores, at most `most_cores`; core 0 is the leader.
+    /// The rows of core `core` of `cores`, at most `most_cores`. Core 0 is the leader.
     class Rows {
     public:
         static constexpr bool are_shared = true;
@@ -142,7 +144,8 @@ public:
 
 private:
     static Index blocks_below(Index m, Index n) { return (m - n) / panel_rows<T>; }
-    /// For V₁ᵀV₂ of a recursion's two halves, and a reflector's products with what comes beside them; whole lines of a cache.
+    /// Returns the elements of a slot, in whole cache lines. It holds V₁ᵀV₂ of a recursion's two halves, or a
+    /// reflector's products and the numbers that the leader adds to them.
     static Index slot_size(Index n) { return (std::max<Index>(n * n / 4, 32) + 15) / 16 * 16; }
 
     const Context<Host>::State& state_;
@@ -155,7 +158,8 @@ private:
 /// Elements that a core needs for its part of a panel of n columns: work and T.
 inline Index panel_work(Index n) { return factor_work(n) + n * n; }
 
-/// A = H R by `cores` cores, of which this is number `core`. Returns on all of them without the result if the context was asked to stop.
+/// Factors A = H R by `cores` cores; every one calls it with its own number `core`. Returns on all of them without the
+/// result if the context was asked to stop.
 template <class T>
 void factor_rows(RowTeam<T>& team, int core, int cores, MatrixView<T> A, MatrixView<T> Tf, T* buffer) {
     if (core > 0) Tf = {buffer + factor_work(A.cols), A.cols, A.cols};

@@ -21,7 +21,8 @@ constexpr Index strip_cols = 8, block_groups = 64, rows_of_block = block_groups 
 /// Least rows of a chunk, which has sums of its own.
 constexpr Index least_chunk_rows = 16384;
 
-/// Places and signs of the groups of a block, in sums of which every segment is followed by its repetition: no rotation wraps.
+/// The places and signs of the groups of a block. The sums hold every segment twice in a row, so that no rotation wraps
+/// around.
 template <class T>
 struct Block {
     Block(Index first, Index count, Index seed, Index segments) {

@@ -8,8 +8,8 @@
 
 namespace quoin {
 
-/// Workspace of one context. Frames nest; memory taken in a frame returns to the arena at the frame's end. What one call
-/// needed beyond the arena's size becomes part of it before the next call.
+/// Workspace of one context. Frames nest; memory taken in a frame returns to the arena at the frame's end. What one
+/// call needed beyond the arena's size becomes part of it before the next call.
 class Arena {
 public:
     Arena() = default;
@@ -47,7 +47,7 @@ struct Context<Host>::State {
     std::atomic<bool> stop{false};
     const State* part_of = nullptr;  ///< of the context whose work this one does a part of
     Trace* trace = nullptr;
-    Matrix<std::byte> staging;  ///< a panel between its place and where it is factored
+    Matrix<std::byte> staging;  ///< buffer for a panel while it is factored outside of its matrix
 
     bool stopped() const { return stop.load(std::memory_order_relaxed) || (part_of && part_of->stopped()); }
     void add_flops(double count) { flops.fetch_add(count, std::memory_order_relaxed); }

@@ -3,10 +3,11 @@
 namespace quoin {
 namespace {
 
-// First by least squares of relative errors: R, V tau R, Q and R, and QᵀC of 90 shapes by each method, 9×2 to 2 000 000×3 to 5000×420, the
-// fastest of several runs on one core of an AMD EPYC 7003 with AVX2. Then, from there, by a random search for the choices that are least
-// behind, on 1, 2, 4 and 16 cores with AVX-512: last in 2758 cases, among them those of bench/results/regret_one_team.csv. A choice needs the
-// ratios of times alone. CholeskyQR2 counts as one pass.
+// The times were first fitted by least squares of relative errors: R, V tau R, Q and R, and QᵀC of 90 shapes by each
+// method, 9×2 to 2 000 000×3 to 5000×420, the fastest of several runs on one core of an AMD EPYC 7003 with AVX2. A
+// random search from there then looked for the times whose choices of methods lose least, on 1, 2, 4 and 16 cores with
+// AVX-512; the last search used 2758 cases, including all of bench/results/regret_one_team.csv. A choice depends only
+// on ratios of times. CholeskyQR2 counts as one pass.
 
 constexpr StepTimes f64_times = {.gram = {0.0169, 0.406},
                                  .solve = {0.0217, 0.0373},

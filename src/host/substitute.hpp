@@ -36,7 +36,7 @@ void substitute_block(Triangle triangle, Op op, Index n, const T* A, Index lda, 
     }
 }
 
-/// x := op(A)⁻¹ x for the triangle of A (n×n), which is read once; not finite where a diagonal entry that counts is 0.
+/// x := op(A)⁻¹ x for the triangle of A (n×n), which is read once; not finite if a diagonal entry that counts is 0.
 template <class T>
 void substitute(Triangle triangle, Op op, MatrixView<const T> A, T* x) {
     constexpr Index width = substitute_width;

@@ -20,8 +20,8 @@ void solve_block(Index h, Index n, T* X, Index ldx, MatrixView<const T> R) {
     }
 }
 
-/// Whether a block of A, or of X, is used where it lies: it is column-major, and its columns do not evict each other, being few or at
-/// different places of a page.
+/// Whether a block of A, or of X, is used in place. It must be column-major, and its columns must not evict each other:
+/// they are few, or at different places of a page.
 template <class T>
 bool used_in_place(const InputView<T>& A) {
     if (A.by_rows) return false;
@@ -30,10 +30,11 @@ bool used_in_place(const InputView<T>& A) {
     return A.cols <= Tuned::few_streams || std::min(place, page_bytes - place) >= Tuned::streams_apart_bytes;
 }
 
-/// Tasks that each thread has at least, so that none waits long for the last one.
+/// Least tasks of each thread, so that none waits long for the last one.
 constexpr Index tasks_per_thread = 4;
 
-/// The given rows of A R⁻¹ for R = R₁, then R₂, ...: in `buffer`, if there is one, and in X, if it has data. X may be A.
+/// The given rows of A R⁻¹ for R = R₁, then R₂, ...: in `buffer`, if there is one, and in X, if it has data. X may be
+/// A.
 template <class T>
 MatrixView<const T> solve_rows(Range rows, const InputView<T>& A, std::span<const MatrixView<const T>> factors,
                                MatrixView<T> X, T* buffer) {
@@ -46,7 +47,7 @@ MatrixView<const T> solve_rows(Range rows, const InputView<T>& A, std::span<cons
     return x;
 }
 
-/// X := A R⁻¹ the same, `height` rows at a time in cache.
+/// X := A R⁻¹ for R = R₁, then R₂, ..., `height` rows at a time in cache.
 template <class T>
 void solve_blocks(Context<Host>& ctx, const Team& threads, Index height, const InputView<T>& A,
                   std::span<const MatrixView<const T>> factors, MatrixView<T> X) {
@@ -78,7 +79,8 @@ void add_gram(MatrixView<const T> B, Range cols, T* G, Index ldg) {
 
 template <class T, class D>
 GramPrecision gram_precision(Context<D>&, Index m, Index n) {
-    // docs/algorithms.md, section 6: a lane of a block, the runs of a chunk in the narrowest vectors, the chunks in pairs
+    // docs/algorithms.md, section 6: a lane of a block, the runs of a chunk in the narrowest vectors, the chunks in
+    // pairs
     const double block = block_rows<T>, run = longest_chain * 16 / sizeof(T);
     const double chunks = static_cast<double>(RowChunks(m, n).count);
     const double longest = block + static_cast<double>(m) / (run * chunks) + std::ceil(std::log2(chunks));
@@ -96,7 +98,7 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> A, std::span<const View<const S
     const RowChunks chunks(m, n);
     const Index h_max = std::min(cache_block_rows<T>(n), std::max<Index>(m, 1));
     const bool few_chunks = threads > 1 && chunks.count < tasks_per_thread * threads;
-    // no sum runs over the rows of X: all threads share its blocks, and G is that of what lies there then
+    // no sum runs over the rows of X, so all threads share its blocks; G is then formed from the new X
     if (X.data && (few_chunks || !G.data)) {
         solve_blocks<T>(ctx, threads, h_max, A, factors, X);
         A = X;

@@ -1,8 +1,8 @@
 // ‖I − QᵀQ‖_F and ‖A − QR‖_F / ‖A‖_F, measured with an error far below the rounding errors that they measure.
 //
 // Both are sums C + Σ XᵀY over tiles of h = 128 rows of X and Y (X = Y = Q, C = −I; X = Qᵀ, Y = R, C = −A) that cancel
-// almost completely. In f32, tiles are converted and multiplied in double. In f64, each column of a tile is split, relative
-// to its largest entry (Ozaki, Ogita, Oishi, Rump 2012),
+// almost completely. In f32, tiles are converted and multiplied in double. In f64, each column of a tile is split,
+// relative to its largest entry (Ozaki, Ogita, Oishi, Rump 2012),
 //
 //     x = x' + x'',    x' an integer of at most 23 bits times a power of two,    |x''| <= 2⁻²³ max|x|,
 //     XᵀY = X'ᵀY' + X'ᵀY'' + X''ᵀY.
@@ -15,8 +15,9 @@
 //
 // that is 4e-4 u + 3e-6 t u for an entry of QᵀQ, and below k·u/10 for ‖I − QᵀQ‖_F with m = 4e6 rows.
 //
-// Tasks are fixed by the shape and their results are summed in one order, so the bits depend on no number of threads. The
-// products are the BLAS's, not those of the factorization: no error of a kernel can cancel itself.
+// Tasks are fixed by the shape and their results are summed in one order, so the bits do not depend on the number of
+// threads. The BLAS computes the products, not the kernels of the factorization, so no error of a kernel can cancel
+// itself.
 
 #include <cblas.h>
 #include <fmt/format.h>

@@ -1,18 +1,20 @@
 #pragma once
 
-// Steps of length h of Dormand and Prince's method of order 5 for [x X], ẋ = f(x), Ẋ = Df(x) X, x in f64 and X (n×p) in T:
+// Steps of length h of Dormand and Prince's method of order 5 for [x X], ẋ = f(x), Ẋ = Df(x) X, x in f64 and X (n×p) in
+// T:
 //
 //   k_s = f(y + h Σ_{r<s} a_sr k_r),  s = 1 … 6,   y := y + h Σ b_s k_s
 //
 //            x  columns of X
-//           ┌──┐┌──┬──┐      a block: 16 bytes of each row of X at a time, for all steps, beside a copy of x of its own;
-//   rows    │  ││  │  │      thread (t, 0): rows t, t + threads, … of x; thread (t, 1 + c): those of column c.
+//           ┌──┐┌──┬──┐      a block: 16 bytes of each row of X at a time, for all steps, and its own copy of x;
+//   rows    │  ││  │  │      thread (t, 0): rows t, t + threads, … of x; thread (t, 1 + c): the same rows of column c.
 //           └──┘└──┴──┘
 //
-// What a thread adds up is its own; the arguments of f and Df, which neighbouring rows read, are written between two barriers.
-// y, the argument and six k of each column lie in shared memory, 192 bytes a row in f64, and where that is too little in a block's
-// part of the workspace. Every block comes to the same x; the first one stores it, where no block reads.
-// A `Field` has `dimension()`, `at(x, i)` = f_i(x) and `product(x, v, i)` = (Df(x) v)_i. Bound by the latency of barriers and memory.
+// Each thread updates its own rows alone. The arguments of f and Df, which threads of neighbouring rows read, are
+// written between two barriers. y, the argument and six k of each column lie in shared memory, 192 bytes a row in f64.
+// If it is too small, they lie in the block's part of the workspace. Every block computes the same x. The first one
+// stores it in x_end, which no block reads. A `Field` has `dimension()`, `at(x, i)` = f_i(x) and `product(x, v, i)` =
+// (Df(x) v)_i. Bound by the latency of barriers and memory.
 
 #include <algorithm>
 
@@ -26,13 +28,14 @@ constexpr int flow_threads = 128, flow_arrays = 8;
 template <class T>
 constexpr int flow_cols = 16 / int(sizeof(T));
 
-/// Bytes that a block works in.
+/// Returns the bytes of a block's memory.
 template <class T>
 std::size_t flow_bytes(Index n) {
     return static_cast<std::size_t>(flow_arrays * n) * (sizeof(double) + flow_cols<T> * sizeof(T));
 }
 
-/// Row i of y + h Σ_r a_{k+1,r} k_r, for k = 6 of y + h Σ_r b_r k_r; y is the first of the arrays, each of n.
+/// Returns row i of y + h Σ_r a_{k+1,r} k_r, or for k = 6 of y + h Σ_r b_r k_r. y is the first of the arrays of n
+/// numbers each.
 template <int k, class T>
 __device__ __forceinline__ T combine(const T* y, Index n, Index i, double h) {
     constexpr double weights[7][6] = {{},
@@ -98,7 +101,7 @@ __global__ void __launch_bounds__(flow_threads*(1 + flow_cols<T>))
     }
 }
 
-/// Blocks of a launch: all that fit the device at once, where they need a workspace.
+/// Returns the blocks of a launch. If they need a workspace, at most as many run as fit the device at once.
 template <class T>
 int flow_blocks(Index cols, bool in_shared, int multiprocessors) {
     const Index tiles = std::max<Index>(1, (cols + flow_cols<T> - 1) / flow_cols<T>);

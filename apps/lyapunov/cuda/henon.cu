@@ -1,5 +1,5 @@
-// Hénon's map on a GPU: a thread takes a column of X through all steps, beside a copy of the state. Bound by the latency of one
-// iteration.
+// Hénon's map on a GPU. A thread takes a column of X and its own copy of the state through all steps. Bound by the
+// latency of one iteration.
 
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/state.hpp"
@@ -13,7 +13,7 @@ using namespace cuda;
 
 constexpr int henon_threads = 32;
 
-/// x_end is not x, which every thread reads; without columns there is the thread of the state alone.
+/// x_end differs from x, because every thread reads x. Without columns, one thread advances the state alone.
 template <class T>
 __global__ void __launch_bounds__(henon_threads)
     henon_kernel(HenonEquations map, Index steps, const double* x, double* x_end, MatrixView<T, Cuda> X) {

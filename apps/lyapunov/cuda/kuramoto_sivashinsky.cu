@@ -1,13 +1,15 @@
-// Kuramoto-Sivashinsky's equation on a GPU: the host's ETDRK4 (etdrk4.hpp), with N by cuFFT at G points. A stage, for w columns:
+// Kuramoto-Sivashinsky's equation on a GPU: the host's ETDRK4 (etdrk4.hpp), with N by cuFFT at G points. A stage, for w
+// columns:
 //
 //   U_k = (a_k − i b_k)/√2   →   u_g   →   f_g = u_g²/2 of the state, u_g w_g of a vector w   →   F_k,   N = −f_ξ:
 //
 //   (N_a, N_b) = q_k √2/G (Im F_k, Re F_k)
 //
-// and one kernel from F to the next argument of N and its U, in place: a thread an element. The state goes ahead by some steps
-// and leaves u_g of each stage; then block after block of the vectors takes all of these steps. A block has one number of
-// columns, the last one is filled with zeros: cuFFT may have other kernels for another number, and the bits of a vector must
-// not depend on the others. 16 launches a step and block. Bound by memory, or by launches where there are few columns.
+// and one kernel from F to the next argument of N and its U, in place: a thread an element. The state goes ahead by
+// some steps and leaves u_g of each stage; then block after block of the vectors takes all of these steps. A block has
+// one number of columns, the last one is filled with zeros: cuFFT may have other kernels for another number, and the
+// bits of a vector must not depend on the others. 16 launches a step and block. Bound by memory, or by launches if
+// there are few columns.
 
 #include <algorithm>
 #include <numbers>

@@ -19,7 +19,7 @@ inline void check(cufftResult status, const char* call) {
 template <class T>
 using Complex = std::conditional_t<std::is_same_v<T, double>, cufftDoubleComplex, cufftComplex>;
 
-/// A plan of transforms of `batch` columns, each right behind the one before it, that has its workspace from its caller.
+/// A plan of transforms of `batch` columns, stored one after another without gaps. The caller provides its workspace.
 class FftPlan {
 public:
     FftPlan(cufftType type, Index points, Index from_rows, Index to_rows, Index batch) : FftPlan() {
@@ -45,7 +45,7 @@ private:
     std::size_t workspace_bytes_ = 0;
 };
 
-/// Between G/2 + 1 coefficients U_0 … U_{G/2} and G values of each column:
+/// Transforms between G/2 + 1 coefficients U_0 … U_{G/2} and G values of each column:
 ///
 ///   u_g = Σ_k U_k exp(2πikg/G), −G/2 < k <= G/2, U_{−k} = conj(U_k),   and   U_k = Σ_g u_g exp(−2πikg/G)
 template <class T>
@@ -58,12 +58,12 @@ public:
     std::size_t workspace_bytes() const {
         return std::max(to_values_.workspace_bytes(), to_coefficients_.workspace_bytes());
     }
-    /// For the calls that follow.
+    /// Sets the stream and the workspace of later calls.
     void set(cudaStream_t stream, void* workspace) {
         to_values_.set(stream, workspace);
         to_coefficients_.set(stream, workspace);
     }
-    /// What U held is lost.
+    /// u := the values of the coefficients U. Overwrites U.
     void to_values(Complex<T>* U, T* u) {
         if constexpr (wide) {
             QUOIN_CUDA_CHECK(cufftExecZ2D(to_values_.handle(), U, u));
@@ -71,7 +71,7 @@ public:
             QUOIN_CUDA_CHECK(cufftExecC2R(to_values_.handle(), U, u));
         }
     }
-    /// What u held is lost.
+    /// U := the coefficients of the values u. Overwrites u.
     void to_coefficients(T* u, Complex<T>* U) {
         if constexpr (wide) {
             QUOIN_CUDA_CHECK(cufftExecD2Z(to_coefficients_.handle(), u, U));

@@ -1,6 +1,6 @@
 // Particles and chains on a GPU: state and tangent vectors by velocity Verlet (verlet_state.cuh, verlet_tangents.cuh).
-// The state goes ahead by some steps, a launch each, and leaves the couplings of each; then one launch takes the vectors
-// through all of them.
+// The state goes ahead by some steps, a launch each, and leaves the couplings of each; then one launch takes the
+// vectors through all of them.
 
 #include <algorithm>
 #include <cmath>
@@ -130,7 +130,7 @@ private:
             capacity_ = static_cast<int>(std::min<Index>(found.most + found.most / 4, N));
             return false;
         }
-        // the positions that the last launch has read
+        // the positions that the last launch read
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(x, q[(count + 1) % 2], m * sizeof(double), cudaMemcpyDeviceToDevice, stream));
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(x + m, p, m * sizeof(double), cudaMemcpyDeviceToDevice, stream));
         if (X.cols > 0) {
@@ -147,7 +147,7 @@ private:
 template <class T, int D>
 std::unique_ptr<TangentMap<T, Cuda>> fluid(const Particles& s, std::unique_ptr<TangentMap<>> system) {
     const CentralForce force(s);
-    // twice as many as the density has in the ball of the cutoff, and a few
+    // twice the mean number of particles in a ball of the cutoff's radius, and a few more
     const double ball = (D == 2 ? 1.0 : 4.0 / 3) * std::numbers::pi * std::pow(force.cutoff, D);
     const Index neighbours = std::min<Index>(s.count, static_cast<Index>(2 * s.density * ball) + 8);
     return std::make_unique<GpuVerlet<T, PairForces<D>>>(std::move(system), PairForces<D>{s.count, box_side(s), force},

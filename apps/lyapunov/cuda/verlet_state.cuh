@@ -4,13 +4,15 @@
 //
 //   p := p + ½h F(q)  (end of the step before),   p := p + ½h F(q),   q' := q + h p   (begin of this one)
 //
-// A warp owns a particle: its lanes take the candidates in turn, and those that interact are put into the particle's row of
-// the list in the order of the candidates (ballot), so that neither the list nor the sums depend on when a warp runs. The
-// lanes' parts of F are added in a butterfly. Nobody reads what another particle writes: q' is not q. The halves of a step are
-// fused multiply-adds by name: left to the compiler, a half that ends a run of steps and one amid it would round differently.
+// A warp owns a particle. Its lanes take the candidates in turn, and put the candidates that interact into the
+// particle's row of the list in the order of the candidates (ballot), so that neither the list nor the sums depend on
+// when a warp runs. The lanes' parts of F are added in a butterfly. No warp reads what another one writes, because q'
+// is not q. The halves of a step are fused multiply-adds by name: left to the compiler, a half that ends a run of steps
+// and one amid it would round differently.
 //
-// A `Force` has `dimensions`, `candidates(i)`, and `interact(q, own, i, k, pair)`, whether candidate k of particle i, at own,
-// is near, and then the pair. N candidates of 3 loads (L1, L2) and some 20 operations each; latency at N = 1000, 10 µs.
+// A `Force` has `dimensions`, `candidates(i)`, and `interact(q, own, i, k, pair)`. This returns whether candidate k of
+// particle i, at `own`, is near, and writes `pair` if so. N candidates of 3 loads (L1, L2) and some 20 operations each;
+// latency at N = 1000, 10 µs.
 
 #include <algorithm>
 #include <cmath>
@@ -21,9 +23,9 @@ namespace quoin::cuda {
 
 constexpr int verlet_state_threads = 128;
 
-/// What particle i has of its partner: F_i, and δF_i = (α + β r rᵀ)(δ_i − δ_partner).
+/// The action of a partner on particle i: F_i, and δF_i = (α + β r rᵀ)(δ_i − δ_partner).
 struct Interaction {
-    Index partner;  ///< N: one that does not move
+    Index partner;  ///< N: a fixed end of the chain
     double force[3], alpha, beta, r[3];
     bool meet;  ///< nearer than particles may be
 };
@@ -40,19 +42,19 @@ struct Couplings {
     T* values = nullptr;     ///< values_each·capacity·N
 
     __host__ __device__ Index entries() const { return capacity * N; }
-    /// The list that is s lists behind this one.
+    /// Returns the list s places after this one.
     __device__ Couplings behind(Index s) const {
         return {N, capacity, count + s * N, partner + s * entries(), values + s * values_each * entries()};
     }
 };
 
-/// What steps have run into. All bits set: nothing.
+/// Errors that steps have found. All bits set: none.
 struct Flaw {
-    unsigned long long meeting;  ///< (s·N + i)·N + j of the first two that meet, in step s
-    int most;                    ///< entries that a row would have, where they are more than its capacity
+    unsigned long long meeting;  ///< (s·N + i)·N + j for the first pair (i, j) that meets, in step s
+    int most;                    ///< entries that a row needs, if they exceed its capacity
 };
 
-/// Step s: where `ends`, the one before it ends here, where `begins`, this one begins.
+/// The launch for step s. If `ends`, it ends the step before; if `begins`, it begins step s.
 struct VerletStep {
     Index s, N;
     double h;

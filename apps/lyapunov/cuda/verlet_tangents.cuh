@@ -13,11 +13,12 @@
 //   δp       │  │  │  │  │     neighbouring words.
 //            └──┴──┴──┴──┘
 //
-// The block's columns come into shared memory, 32dN bytes (96 KB for 1000 particles in space: two blocks a multiprocessor), and
-// go back after the last step: X is read once and written once, 2·2dN·p words. Where they do not fit, the block works in X
-// itself, whose columns are its own, through the caches. A row of δq is written only between two barriers, behind all that
-// read it. Multiply-adds are fused by name, so that each rounds the same wherever a step stands in the loop. Any ld. 9d flops a
-// coupling and column; bound by the latency of the couplings, which the cache holds for all blocks.
+// The block's columns come into shared memory, 32dN bytes (96 KB for 1000 particles in space: two blocks a
+// multiprocessor), and go back after the last step: X is read once and written once, 2·2dN·p words. If they do not fit,
+// the block works directly on its own columns of X, through the caches. A row of δq is written only between two
+// barriers, after all threads have read it. Multiply-adds are fused explicitly, so that each rounds equally at every
+// place of a step in the loop. Any ld. 9d flops a coupling and column; bound by the latency of the couplings, which the
+// cache holds for all blocks.
 
 #include <algorithm>
 #include <cmath>
@@ -120,7 +121,8 @@ __global__ void __launch_bounds__(verlet_threads, 2)
     }
 }
 
-/// `first` and the `steps` lists behind it; X has columns. `shared_bytes`: that a block may have.
+/// Advances X, which has columns, by `steps` steps, with `first` and the next `steps` lists. `shared_bytes`: the limit
+/// of a block.
 template <class T, int D>
 cudaError_t verlet_tangents(const Couplings<T, D>& first, int steps, T h, MatrixView<T, Cuda> X,
                             std::size_t shared_bytes, cudaStream_t stream) {

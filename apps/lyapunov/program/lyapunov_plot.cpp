@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *positive_color = "#b2501e", *zero_color = "#3f7d3a", *negative_color = "#1f5fa8";
 
-/// Of an exponent within three standard errors of 0, or beyond.
+/// Returns the color of an exponent. Within three standard errors of 0 it is `zero_color`.
 const char* color_of(const Estimate& exponent) {
     if (std::abs(exponent.value) <= 3 * exponent.error) return zero_color;
     return exponent.value > 0 ? positive_color : negative_color;
@@ -24,7 +24,7 @@ const char* color_of(const Estimate& exponent) {
 
 std::string plain(double t) { return fmt::format("{:g}", t); }
 
-/// A panel that the finite values and 0 fill.
+/// Returns a panel whose range covers the finite values and 0.
 plot::Panel panel_of(double top, double bottom, const std::vector<double>& values) {
     double low = 0, high = 0;
     for (const double value : values) {

@@ -36,10 +36,10 @@ public:
     /// On the host, the vectors in T. Throws InvalidArgument.
     template <class T>
     std::unique_ptr<TangentMap<T>> make(Context<Host>& ctx) const;
-    /// Why this system cannot be evolved on a GPU; empty where it can.
+    /// Returns why this system cannot be evolved on a GPU; empty if it can.
     std::string refusal_of_gpu() const;
 #ifdef QUOIN_HAVE_CUDA
-    /// On a GPU. Throws InvalidArgument, also where there is a refusal.
+    /// Makes the system on a GPU. Throws InvalidArgument, also if there is a refusal.
     template <class T>
     std::unique_ptr<TangentMap<T, Cuda>> make(Context<Cuda>& ctx) const;
 #endif

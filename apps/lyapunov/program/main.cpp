@@ -22,7 +22,7 @@ namespace quoin::cli {
 
 namespace {
 
-constexpr double longest_until = 100;  // of the default --time, where --until is given alone
+constexpr double longest_until = 100;  // of the default --time, if --until is given alone
 
 struct LyapunovArguments {
     CommonArguments common;
@@ -78,7 +78,7 @@ double rate(const LyapunovSpectrum& f) {
     return evolution_seconds(f) > 0 ? static_cast<double>(f.reorthonormalisations) / evolution_seconds(f) : 0;
 }
 
-/// The run that a report tells of.
+/// The run that a report describes.
 struct RunInUse {
     std::string description;  ///< of the system
     DType dtype;              ///< of the vectors
@@ -151,7 +151,7 @@ void print_exponents(const LyapunovSpectrum& f) {
     print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
 }
 
-/// What a user must know of these results before he uses them.
+/// Prints warnings that users must read before they use the results.
 void print_warnings(const LyapunovOptions& options, const LyapunovSpectrum& f) {
     if (f.discarded > 0) {
         fmt::print("transient      of {:.6g} found and left out; the averages are over {:.6g}\n", f.discarded,
@@ -194,7 +194,7 @@ void print_report(const RunInUse& run, const LyapunovOptions& options, bool aske
                rate(f));
 }
 
-/// The vectors and their copy, R and the workspace of their QR, and what the system needs beside.
+/// Returns the bytes of the vectors and their copy, of R and of the workspace of their QR, and 512 MiB for the system.
 template <class T, class D>
 double bytes_on_gpu(const Context<D>& ctx, Index n, Index exponents, Options options) {
     const Index p = exponents > 0 ? std::min(exponents, n) : n;
@@ -202,7 +202,7 @@ double bytes_on_gpu(const Context<D>& ctx, Index n, Index exponents, Options opt
     return plan_qr<T>(ctx, n, p, options).workspace_bytes + sizeof(T) * static_cast<double>((2 * n + p) * p) + 0x1p29;
 }
 
-/// Calls run(ctx, system) where --device asks for it, with the vectors in T, and says in `use` where that is.
+/// Calls run(ctx, system) on the device that --device names, with the vectors in T, and writes that device to `use`.
 template <class T, class Run>
 void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run) {
     CommonArguments common = arguments.common;
@@ -223,7 +223,7 @@ void with_system(const LyapunovArguments& arguments, DeviceInUse& use, Run&& run
     });
 }
 
-/// The spectrum, with a line of progress, until it is there or Ctrl-C comes.
+/// Computes the spectrum with a progress bar, until it is done or stopped by Ctrl-C.
 template <class T, class D>
 LyapunovSpectrum evolve(Context<D>& ctx, TangentMap<T, D>& system, LyapunovOptions options) {
     const InterruptGuard guard;

@@ -39,12 +39,12 @@ namespace quoin::host {
 
 inline constexpr Index solve_width = 8, reflect_width = 8;
 
-/// Additions of `inner` in a row, beyond which a sum is cut: d equal terms in one chain err by up to d/3 roundings of the
-/// same sign (docs/algorithms.md, section 6). A block of `block_rows` in AVX-512's vectors is one chain.
+/// Additions of `inner` in a row, beyond which a sum is cut: d equal terms in one chain err by up to d/3 roundings of
+/// the same sign (docs/algorithms.md, section 6). A block of `block_rows` in AVX-512's vectors is one chain.
 inline constexpr Index longest_chain = 64;
 
-/// Columns that the kernels of the lanes work on at once: of matrices of 32 rows they stay in the L1 cache while every reflector passes over
-/// them.
+/// Columns that the kernels of the lanes work on at once: of matrices of 32 rows they stay in the L1 cache while every
+/// reflector passes over them.
 inline constexpr Index lane_block = 8;
 
 /// Rows of the matrices that `factor_tiny` keeps in registers.
@@ -54,26 +54,26 @@ inline constexpr Index tiny_rows = 4;
 template <class T>
 inline constexpr Index couple_width = 64 / sizeof(T);
 
-/// The bits of |x|, whose order is that of the magnitudes, with Inf and then NaN above every number: a maximum over them
-/// finds the largest entry and every entry that is not finite in one pass.
+/// The bits of |x|. They are ordered as the magnitudes, with Inf and then NaN above every number, so that one pass for
+/// their maximum finds the largest entry and every entry that is not finite.
 template <class T>
 using MagnitudeBits = std::conditional_t<std::is_same_v<T, double>, std::int64_t, std::int32_t>;
 
-/// What of a pair of particles `couple` needs.
+/// A pair of particles for `couple`.
 template <class T>
 struct Coupling {
     Index i, j;
     T alpha, beta, r[3];  ///< r: of d components
 };
 
-/// Where `add_groups` adds 32 rows, and with which sign. The places of a group do not overlap.
+/// The four places to which `add_groups` adds 32 rows, and their signs. The places of a group do not overlap.
 template <class T>
 struct GroupPlaces {
     Index to[4];
     Real<T> sign[4];
 };
 
-/// Of every scalar.
+/// Kernels that every scalar type has.
 template <class T>
 struct BlockKernels {
     const char* instruction_set;
@@ -95,39 +95,42 @@ struct Kernels : BlockKernels<T> {
     /// 1 <= d <= 3.
     void (*couple)(Index count, const Coupling<T>* pairs, int d, const T* X, T* F);
     Index lanes;
-    /// X (m×n) := the matrix of each lane l, whose entry (i, j) is a[l·stride + i·row_stride + j·col_stride]; and back, zeros where
-    /// i > j + diagonal.
+    /// X (m×n) := the matrix of each lane l, whose entry (i, j) is a[l·stride + i·row_stride + j·col_stride]; and back,
+    /// zeros where i > j + diagonal.
     void (*gather_lanes)(Index m, Index n, Index ld, const T* a, Index stride, Index row_stride, Index col_stride,
                          T* X);
     void (*scatter_lanes)(Index m, Index n, Index ld, Index diagonal, const T* X, T* b, Index stride, Index row_stride,
                           Index col_stride);
-    /// Columns [first, end) of X, `lane_block` at most, := V below the diagonal, R on and above it, and their entries of tau, as ?geqr2,
-    /// after the columns before them. e: lane_block rows of workspace. Returns the lanes with NaN or Inf, a bit each.
+    /// Columns [first, end) of X, `lane_block` at most, := V below the diagonal, R on and above it, and their entries
+    /// of tau, as ?geqr2, after the columns before them. e: lane_block rows of workspace. Returns the lanes with NaN or
+    /// Inf, a bit each.
     unsigned (*factor_lanes)(Index m, Index first, Index end, Index ld, T* X, T* tau, int* e);
-    /// The same for `count` groups of m×n matrices, n <= m <= tiny_rows, that lie in memory: dense, column-major or `by_rows`, `a_stride`
-    /// apart. What is kept is dense and column-major: B := V and R, `b_stride` apart, and other := tau; if `upper`, B := R and,
-    /// unless it is null, other := the thin Q as by form_lanes. b_stride 0: groups in the format of the lanes with ld = m, tau behind
-    /// X, one behind the other. Returns how many groups come before one in which factor_lanes scales or finds NaN or Inf: that is
-    /// untouched.
+    /// Factors `count` groups of m×n matrices in memory, n <= m <= tiny_rows, as factor_lanes does. A: dense,
+    /// column-major or `by_rows`, `a_stride` apart. The outputs are dense and column-major: B := V and R, `b_stride`
+    /// apart, and other := tau. If `upper`, B := R and, unless `other` is null, other := the thin Q as by form_lanes.
+    /// If b_stride is 0, B receives groups in the format of the lanes with ld = m, one after another, each X followed
+    /// by its tau. Returns the number of groups before the first one that factor_lanes would scale or that has NaN or
+    /// Inf. That group is untouched.
     Index (*factor_tiny)(Index m, Index n, Index count, const T* A, Index a_stride, bool by_rows, bool upper, T* B,
                          Index b_stride, T* other, Index other_stride);
     /// X (m×k, k <= m) := the thin Q of its reflectors, as ?org2r.
     void (*form_lanes)(Index m, Index k, Index ld, T* X, const T* tau);
     /// C (m×p) := op(Q) C, as ?orm2r; C has the ld of X.
     void (*apply_lanes)(bool transpose, Index m, Index k, Index ld, const T* X, const T* tau, Index p, T* C);
-    /// A = QR, m >= n: C (m×p) := the minimiser of ‖AX − C‖ in its first n rows, norms (p rows) the residuals'; or, `shortest`, C := the X
-    /// of least norm with AᵀX = C(0:n, :). condition: κ₁(R), a row. NaN in all of them where a lane has NaN or Inf, numbers whose
-    /// squares or quotients leave the range of T, or a κ₁ of R with unit columns of 1/rcond or more; returns these lanes, a bit each.
-    /// work: n + 1 columns.
+    /// A = QR, m >= n: C (m×p) := the minimiser of ‖AX − C‖ in its first n rows, norms (p rows) := the norms of the
+    /// residuals. If `shortest`, C := the X of least norm with AᵀX = C(0:n, :). condition: κ₁(R), a row. All outputs of
+    /// a lane are NaN if it has NaN or Inf, numbers whose squares or quotients leave the range of T, or a κ₁ of R with
+    /// unit columns of 1/rcond or more. Returns these lanes, a bit each. work: n + 1 columns.
     unsigned (*solve_lanes)(bool shortest, Index m, Index n, Index ld, const T* X, const T* tau, Index p, T* C,
                             T* norms, T* condition, double rcond, T* work);
 };
 
-/// Complex numbers have no others.
+/// Complex numbers have only the block kernels.
 template <class R>
 struct Kernels<std::complex<R>> : BlockKernels<std::complex<R>> {};
 
-/// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the choice.
+/// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the
+/// choice.
 template <class T>
 const Kernels<T>& kernels();
 template <>

@@ -1,5 +1,5 @@
-// The kernels of many small matrices at once, a matrix in each lane of a vector register: element (i, j) of all of them lies
-// at X + (i + j·ld)·lanes. Included by microkernels.hpp.
+// The kernels of many small matrices at once, a matrix in each lane of a vector register: element (i, j) of all of them
+// lies at X + (i + j·ld)·lanes. Included by microkernels.hpp.
 
 namespace quoin::host {
 namespace {
@@ -36,8 +36,8 @@ template <class T, int G = VectorOf<T>::width / 2, class Mask>
     }
 }
 
-/// below := Σ x_i² over the h rows x under α at `a`; returns α² + below. Not inlined: each copy might round in its own way, and a lane's
-/// bits depend on which one its neighbours ask for.
+/// below := Σ x_i² over the h rows x under α at `a`; returns α² + below. Not inlined: each copy might round in its own
+/// way, and a lane's bits depend on which one its neighbours ask for.
 template <class T>
 [[gnu::noinline]] Vector<T> lane_squares(Index h, const T* a, Vector<T>* below) {
     constexpr Index W = width<T>;
@@ -98,8 +98,8 @@ template <class T, int N>
     }
 }
 
-/// C := (I − τ₁v₁v₁ᵀ)(I − τ₀v₀v₀ᵀ) C or, unless `forward`, its transpose, for N columns of h + 2 rows: v₀ = [1; v], v₁ = [0; 1; v'].
-/// Twice the work for each entry that is loaded and stored.
+/// C := (I − τ₁v₁v₁ᵀ)(I − τ₀v₀v₀ᵀ) C or, unless `forward`, its transpose, for N columns of h + 2 rows: v₀ = [1; v], v₁
+/// = [0; 1; v']. Twice the work for each entry that is loaded and stored.
 template <class T, int N>
 [[gnu::noinline]] void lane_reflect_two(bool forward, Index h, const T* v0, const T* v1, Vector<T> tau0, Vector<T> tau1,
                                         T* C, Index ldc) {
@@ -205,8 +205,8 @@ void scale_lanes(Index h, T* x, const int* e, int sign) {
     for (Index i = 0; i < h; ++i) store(x + i * W, load(x + i * W) * a * b);
 }
 
-/// Where a lane is `far`, x := 2^-e x over h rows with the e of its largest entry, unless that is 0 or not finite; e is 0 elsewhere.
-/// Returns whether an e is not 0.
+/// Where a lane is `far`, x := 2^-e x over h rows with the e of its largest entry, unless that is 0 or not finite; e is
+/// 0 elsewhere. Returns whether an e is not 0.
 template <class T, class Mask>
 bool normalise_lanes(Index h, T* x, Vector<T> largest, Mask far, int* e) {
     for (Index l = 0; l < width<T>; ++l) e[l] = 0;
@@ -253,11 +253,12 @@ template <class T>
 template <class T>
 constexpr T safe = sizeof(T) == sizeof(float) ? T(0x1p30) : T(0x1p400);
 
-/// H = I − τ [1; v][1; v]ᵀ with H [α; x] = [β; 0] and v = scale·x, from α and the squares of the norms of [α; x] and of x.
+/// H = I − τ [1; v][1; v]ᵀ with H [α; x] = [β; 0] and v = scale·x, from α and the squares of the norms of [α; x] and of
+/// x.
 template <class T>
 struct LaneReflector {
     [[gnu::always_inline]] LaneReflector(Vector<T> alpha, Vector<T> squares, Vector<T> below) {
-        // ν = ‖[α; x]‖: β = −sgn(α) ν, τ = 1 + |α|/ν, v = sgn(α) x/(|α| + ν); H = I where nothing is below α
+        // ν = ‖[α; x]‖: β = −sgn(α) ν, τ = 1 + |α|/ν, v = sgn(α) x/(|α| + ν); H = I if nothing is below α
         const auto nothing = below == 0, negative = alpha < 0;
         const Vector<T> one = Vector<T>{} + T(1), norm = square_root<T>(squares);
         const Vector<T> magnitude = negative ? -alpha : alpha, sum = magnitude + norm;
@@ -273,7 +274,8 @@ struct LaneReflector {
     Vector<T> beta, tau, scale;
 };
 
-/// Lane l of the two vectors, G apart, of which a step of the transposition makes the first (or the second).
+/// Returns the lane of [a b], two vectors G apart, that a step of the transposition puts into lane l of a or, if
+/// `Second`, of b.
 template <int W, int G, bool Second>
 constexpr int exchange_lane(int l) {
     const bool upper = (l & G) != 0;
@@ -304,8 +306,8 @@ struct Piece {
     typedef T type __attribute__((vector_size(Q * sizeof(T))));
     typedef T unaligned __attribute__((vector_size(Q * sizeof(T)), aligned(alignof(T)), may_alias));
 };
-/// The most elements of a matrix that go into a vector, or come out of it, as one piece where they are few: fewer shuffles than with whole
-/// vectors. And the fewest, other than one.
+/// The most elements of a matrix that are moved into or out of a vector as one piece. A few elements take fewer
+/// shuffles than whole vectors do. least_piece: the fewest, other than one.
 template <class T>
 constexpr int most_piece = VectorOf<T>::width * sizeof(T) > 16 ? VectorOf<T>::width / 2 : VectorOf<T>::width;
 template <class T>
@@ -319,7 +321,7 @@ template <int First, class V, int... L>
 [[gnu::always_inline]] inline auto part(V a, Indices<L...>) {
     return __builtin_shufflevector(a, a, (First + L)...);
 }
-/// Pieces of `count` matrices, Q·stride apart, one behind the other.
+/// Loads pieces of Q elements of `Count` matrices, Q·stride apart, into consecutive lanes.
 template <class T, int Q, int Count = VectorOf<T>::width / Q>
 [[gnu::always_inline]] inline auto load_pieces(const T* a, Index stride) {
     if constexpr (Count == 1) {
@@ -362,7 +364,7 @@ template <class T, int Q>
         for (int i = 0; i < Q; ++i) store_pieces<T, Q>(b + i * stride, stride, x[i]);
     }
 }
-/// The same for any number of elements, in the largest pieces.
+/// Loads (or stores) `Count` elements of each lane as load_across (store_across) does, in the largest pieces.
 template <class T, int Count, int Q = most_piece<T>>
 [[gnu::always_inline]] inline void load_all_across(const T* a, Index stride, Vector<T>* x) {
     if constexpr (Count >= Q) {
@@ -405,7 +407,8 @@ void transpose(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
     }
 }
 
-/// Chains of additions of each of so many sums: one alone would wait for itself.
+/// Returns into how many chains of additions each of `sums` sums is split. A single chain would wait for its own
+/// additions.
 constexpr int sum_chains(int sums) { return sums >= 4 ? 1 : sums >= 2 ? 2 : 4; }
 
 /// x := the thin Q, M×N, of its reflectors, by the operations of form_lanes in their order.
@@ -555,7 +558,7 @@ template <class T, int A, class Row>
     }
 }
 
-/// sums := xᵀ[x C] for x, the h rows under α at `a`, and C, those rows of the N columns behind, `ldc` elements apart.
+/// sums := xᵀ[x C]. x: the h rows below α at `a`. C: these rows of the next N columns, `ldc` elements apart.
 template <class T, int N>
 [[gnu::noinline]] void lane_products(Index h, const T* a, Index ldc, Vector<T>* sums) {
     constexpr Index W = width<T>;
@@ -569,8 +572,9 @@ template <class T, int N>
         });
 }
 
-/// v := scale·x, which is stored in place of x, and [c₀ᵀ; C] := H [c₀ᵀ; C] with H = I − τ [1; v][1; v]ᵀ; sums := the products of
-/// the next column, as lane_products has them, on entry those of this one. All in one pass over the rows.
+/// Stores v := scale·x in place of x, and [c₀ᵀ; C] := H [c₀ᵀ; C] with H = I − τ [1; v][1; v]ᵀ, in one pass over the
+/// rows. On entry `sums` holds the products of this column, as lane_products computes them; on exit the products of the
+/// next column.
 template <class T, int N>
 [[gnu::noinline]] void lane_step(Index h, T* a, Index ldc, Vector<T> tau, Vector<T> scale, Vector<T>* sums) {
     constexpr Index W = width<T>;
@@ -828,8 +832,9 @@ unsigned solve_lanes(bool shortest, Index m, Index n, Index ld, const T* X, cons
     return refused;
 }
 
-/// How the elements of an m×n matrix that lie next to each other are walked: `lines` of them, `length` each, `stride` apart; element e of
-/// line c is entry (r, q) of columns (or rows, if `by_rows`) of length `inner`, e running on from one to the next where they are dense.
+/// How the elements of an m×n matrix that lie next to each other are walked: `lines` of them, `length` each, `stride`
+/// apart; element e of line c is entry (r, q) of columns (or rows, if `by_rows`) of length `inner`, e running on from
+/// one to the next where they are dense.
 struct LaneWalk {
     LaneWalk(Index m, Index n, Index row_stride, Index col_stride)
         : by_rows(row_stride != 1 && col_stride == 1),

@@ -6,8 +6,8 @@
 //   QUOIN_ISA            name of the kernel set
 //
 // Included by one file for each instruction set, which is compiled with that set's flags. Everything here has internal
-// linkage, and nothing inline from the standard library is called: the linker would otherwise be free to run code of the
-// newest instruction set on the oldest CPU.
+// linkage, and nothing inline from the standard library is called: the linker would otherwise be free to run code of
+// the newest instruction set on the oldest CPU.
 
 #if QUOIN_VECTOR_BYTES > 16
 #include <immintrin.h>
@@ -54,7 +54,7 @@ template <class T>
     _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << count) - 1), reinterpret_cast<__m512d>(x));
 }
 #elif QUOIN_VECTOR_BYTES == 32
-/// The mask of the first so many words of 32 bits.
+/// Returns the mask of the first `count` words of 32 bits.
 [[gnu::always_inline]] inline __m256i first_words(Index count) {
     static constexpr int flags[] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(flags + 8 - count));
@@ -84,7 +84,7 @@ template <class T>
 }
 #endif
 
-/// One vector, or the first `part` elements of one where Part.
+/// One vector, or the first `part` elements of one if Part.
 template <bool Part, class T>
 [[gnu::always_inline]] inline Vector<T> load_rows(const T* p, Index part) {
     if constexpr (Part) {
@@ -122,7 +122,8 @@ template <int W, int G, class V, int... L>
     return __builtin_shufflevector(a, b, merge_lane<W, G, 0>(L)...) +
            __builtin_shufflevector(a, b, merge_lane<W, G, G>(L)...);
 }
-/// Vector whose lane i is the sum of the lanes of x[i], for up to `width` vectors x, and 0 beyond: a transposition that adds as it goes.
+/// Vector whose lane i is the sum of the lanes of x[i], for up to `width` vectors x, and 0 beyond: a transposition that
+/// adds as it goes.
 template <class T, int count, int G = 1>
 [[gnu::always_inline]] inline Vector<T> sum_lanes(Vector<T>* x) {
     constexpr int W = VectorOf<T>::width;
@@ -139,7 +140,7 @@ template <class T, int count, int G = 1>
     }
 }
 
-/// c += aᵀb for one vector of rows (`part` of its elements, where Part) of M columns of A and N columns of B.
+/// c += aᵀb for one vector of rows (`part` of its elements, if Part) of M columns of A and N columns of B.
 template <class T, int M, int N, bool Part>
 [[gnu::always_inline]] inline void inner_step(Index part, const T* A, Index lda, const T* B, Index ldb, Vector<T>* c) {
     Vector<T> a[M];
@@ -154,8 +155,8 @@ template <class T, int M, int N, bool Part>
 }
 
 /// C(M×N) += A(k×M)ᵀ B(k×N), all of C in registers as vectors of partial sums; small tiles as several such sums side by
-/// side, because one sum alone would wait for itself, and its rounding errors would add up over a longer chain. Longer sums
-/// are cut into runs, so that narrow vectors have no longer chains than wide ones.
+/// side, because one sum alone would wait for itself, and its rounding errors would add up over a longer chain. Longer
+/// sums are cut into runs, so that narrow vectors have no longer chains than wide ones.
 template <class T, int M, int N>
 [[gnu::noinline]] void inner_tile(Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
     constexpr int W = VectorOf<T>::width;
@@ -233,7 +234,7 @@ void inner_upper(Index n, Index k, const T* A, Index lda, T* C, Index ldc) {
     }
 }
 
-/// C(V vectors × N) −= A B(k×N); `part` elements of the last vector where Part.
+/// C(V vectors × N) −= A B(k×N); `part` elements of the last vector if Part.
 template <class T, int V, int N, bool Part>
 [[gnu::noinline]] void outer_tile(Index part, Index k, const T* A, Index lda, const T* B, Index ldb, T* C, Index ldc) {
     constexpr int W = VectorOf<T>::width;
@@ -279,8 +280,8 @@ void outer(Index m, Index n, Index k, const T* A, Index lda, const T* B, Index l
     for (Index j = 0; j < n; j += N) outer_columns<T, N>(m, n - j, k, A, lda, B + j * ldb, ldb, C + j * ldc, ldc);
 }
 
-/// One vector of rows of X := X R⁻¹ in registers, column by column: x_j := (x_j − Σ_{i<j} x_i r_ij) / r_jj. A division takes
-/// as long as the sum before it: unless Divide, x_j is multiplied by `inverse`, the 1 / r_jj.
+/// One vector of rows of X := X R⁻¹ in registers, column by column: x_j := (x_j − Σ_{i<j} x_i r_ij) / r_jj. A division
+/// takes as long as the sum before it: unless Divide, x_j is multiplied by `inverse`, the 1 / r_jj.
 template <class T, int N, bool Part, bool Divide>
 [[gnu::always_inline]] inline void solve_rows(Index part, T* X, Index ldx, const T* R, Index ldr, const T* inverse) {
     Vector<T> x[N];
@@ -334,7 +335,7 @@ void scale(Index m, T alpha, T* x) {
     for (Index i = 0; i < m; ++i) x[i] *= alpha;
 }
 
-/// One vector of rows: x := alpha x, and C −= x w for N columns; `part` of its elements where Part.
+/// One vector of rows: x := alpha x, and C −= x w for N columns; `part` of its elements if Part.
 template <class T, int N, bool Part>
 [[gnu::always_inline]] inline void reflect_rows(Index part, T alpha, T* x, const T* w, T* C, Index ldc) {
     const Vector<T> v = load_rows<Part>(x, part) * alpha;
