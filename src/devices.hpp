@@ -1,6 +1,7 @@
 #pragma once
 
-// Every type and device that algorithms are compiled for. No other file of the algorithms knows the devices.
+// Every type and device that the algorithms are compiled for. Only this file names Cuda to them; a few of them name
+// Host, for the host's part of their work.
 
 #include "host/batch.hpp"
 #include "host/device.hpp"

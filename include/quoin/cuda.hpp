@@ -53,13 +53,23 @@ private:
 /// Results have the same bits from run to run on one kind of GPU. The arena grows at a plan's first use. Its memory and
 /// the memory of destroyed matrices are reused until the context and every matrix made with it are destroyed.
 ///
-/// `qr` waits once, at its end, for the certificate of a CholeskyQR method and for the result of the check of the input. It
-/// waits more often if CholeskyQR has more than 192 columns, or needs a second pass or another method. BlockedHouseholder waits once for each
-/// panel that is reconstructed (wider than 32 columns and at least four times as high as wide) or factored on the host.
-/// The other methods by reflectors (BlockedHouseholder with a panel_width of 32, TSQR, CAQR; not R alone by TSQR) do not wait
-/// if check_finite is false. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph. Make
-/// two calls outside the capture first, so that handles exist and the arena need not grow. Every matrix that the graph makes
-/// must be destroyed before the capture ends.
+/// `qr` waits once, at its end, for the certificate of a CholeskyQR method and for the result of the check of the input.
+/// It waits more often if CholeskyQR has more than 192 columns, or needs a second pass or another method.
+/// BlockedHouseholder waits at least once for each panel that is reconstructed, and for each panel that is factored on
+/// the host. A panel of up to 32 columns is reconstructed from 16 384 rows on, a wider one if it has more than 16 384
+/// rows in f32 or 8192 in f64.
+///
+/// These calls by TSQR and CAQR wait even if check_finite is false:
+/// - R alone by TSQR.
+/// - 33 to 256 columns, m >= n, at most 16 GiB, if the options give neither panel_width nor a tree, q is not QForm::Any
+///   and f32 is not restricted to native arithmetic. Each level of the tree is a batch, and the host reads whether its
+///   columns are in range.
+/// - q = QForm::Reflectors, since LAPACK's format is reconstructed.
+///
+/// If check_finite is false, all other calls by TSQR and CAQR do not wait, nor do calls by BlockedHouseholder without
+/// reconstructed panels. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph. Make
+/// two calls outside the capture first, so that handles exist and the arena need not grow. Every matrix that the graph
+/// makes must be destroyed before the capture ends.
 template <>
 class Context<Cuda> {
 public:
@@ -173,7 +183,8 @@ private:
 
 /// B := A, to the device. Returns when A may be changed; B is ready for work enqueued on the context.
 ///
-/// Pageable memory goes through two pinned buffers, one filled while the other is copied; pinned memory is read in place.
+/// Pageable memory goes through two pinned buffers: the host fills one while the other is copied. Pinned memory is read
+/// in place.
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B);
 /// B := A, to the host. Waits until B is complete.
