@@ -26,7 +26,7 @@ template <class T>
 struct RowRecord {
     T last;                     // m − l of the last column
     float size, change, noise;  // median of |r|, 90% quantile of |r − r'|, and the noise by both
-    std::int32_t age;           // number of columns since the entry has kept its difference from l
+    std::int32_t age;           // number of columns over which the difference from l has stayed the same
     std::int32_t votes;         // number of early columns near l minus the number of others
 };
 

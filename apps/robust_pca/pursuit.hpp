@@ -34,7 +34,7 @@ void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View
 
 /// Accuracy that a device must reach if it finds Σ and V by iteration. Other devices find all to u.
 struct SpectrumNeeds {
-    double threshold = 0;  ///< Σ above it and their V; of Σ below it only that they are, and that V is orthogonal
+    double threshold = 0;  ///< finds Σ above it and their V; below, only that Σ is below and V orthogonal
     double tolerance = 0;  ///< of X V (I − threshold Σ⁻¹)₊ Vᵀ entry by entry of V, over ‖X‖; at least u
 };
 

@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(projector_warps * 32)
     }
 }
 
-/// The eigenvalues of the Gram matrix G (upper triangle) in descending order, and Vᵀ, from Vᵀ as it is on entry. False
-/// where the rotations do not converge.
+/// Computes the eigenvalues of the Gram matrix G (upper triangle) in descending order, and Vᵀ, from Vᵀ as it is on
+/// entry. Returns false if the rotations do not converge.
 template <class T>
 bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G, SpectrumNeeds needs,
                             std::span<double> values, MatrixView<T, Cuda> Vt) {
