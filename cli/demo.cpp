@@ -84,8 +84,9 @@ void print_machine(const Context<Host>& ctx, const Machine& machine) {
     if (!machine.busy().empty()) fmt::print("{}\n", machine.busy());
 }
 
-/// Where OpenBLAS takes the CPU for an older one, for which a comparison with it would be worth little, the program begins again
-/// with the core type that it is to take: OpenBLAS reads it when it is loaded. A core type that the environment has is left.
+/// Starts the program again with a better core type if OpenBLAS takes the CPU for an older one, because a comparison
+/// with it would be worth little. OpenBLAS reads the core type when it is loaded. A core type in the environment is
+/// left as it is.
 void run_with_better_core(const CommonArguments& common) {
     const std::string core = build_info().better_core;
     if (core.empty() || std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
@@ -112,7 +113,8 @@ void run_with_better_core(const CommonArguments& common) {
 #ifdef QUOIN_HAVE_CUDA
 const char* reference_name(const Context<Cuda>&) { return "cuSOLVER"; }
 
-/// A tall and a square matrix that cuSOLVER factors in less than a second on an H100, and that take a sixteenth of memory.
+/// A tall and a square matrix that cuSOLVER factors in less than a second on an H100, and that take a sixteenth of
+/// memory.
 std::vector<Shape> demo_shapes(const Context<Cuda>& ctx) {
     constexpr Index tall_cols = 192;
     const Index numbers = static_cast<Index>(device_memory(ctx).free / (16 * sizeof(double)));

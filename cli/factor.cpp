@@ -26,7 +26,7 @@ namespace quoin::cli {
 
 namespace {
 
-/// What is computed, on either device.
+/// Returns the options of the factorization, on either device.
 Options factor_options(const FactorArguments& arguments) {
     // Accuracy cannot be measured without Q.
     const bool form_q = !arguments.r_only || arguments.verify;
@@ -38,7 +38,7 @@ Options factor_options(const FactorArguments& arguments) {
     return options;
 }
 
-/// What the factorization takes of a GPU's memory where it is streamed.
+/// Returns the GPU memory of the factorization if it is streamed.
 template <class T>
 std::optional<StreamingMemory> streaming_on_gpu(const FactorArguments& arguments, const Plan& plan) {
     return gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None, sizeof(T), arguments.common.options);

@@ -12,7 +12,8 @@ struct FactorArguments : FactorFiles {
     int gpus = 0;
     MatrixFileOptions reading;
 
-    /// The cap on what is taken there, as it was given, or 0; and that on what stays in the host's memory meanwhile.
+    /// Return the cap on the memory taken on the GPU, as given, or 0, and the cap on the host's memory while a GPU
+    /// computes.
     Index memory_on_gpu() const { return gpu_memory > 0 ? gpu_memory : memory; }
     Index memory_beside_gpu() const { return gpu_memory > 0 ? memory : 0; }
 };

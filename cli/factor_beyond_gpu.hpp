@@ -16,7 +16,7 @@
 
 namespace quoin::cli {
 
-/// The choices for a matrix that does not fit a GPU's memory.
+/// Returns the options for a matrix that does not fit a GPU's memory.
 inline OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, double cap) {
     const Options& given = arguments.common.options;
     const bool by_householder = given.method == Method::Auto || given.method == Method::BlockedHouseholder;
@@ -37,12 +37,12 @@ inline OutOfCoreOptions out_of_core_options(const FactorArguments& arguments, do
     return options;
 }
 
-/// What a GPU's memory is asked for, the libraries' and kernels' included.
+/// Returns the memory to use on a GPU, libraries and kernels included.
 inline double asked_of_gpu(const FactorArguments& arguments, double gpu_cap) {
     return arguments.memory_on_gpu() > 0 ? gpu_cap : 0.9 * gpu_cap;
 }
 
-/// What `plan()` says; where it is refused a GPU's memory, the file and the options are named.
+/// Returns `plan()`. If it refuses the GPU's memory, the error names the file and the options.
 template <class F>
 auto planned_within_gpu(const std::string& path, F plan) {
     try {
@@ -52,7 +52,7 @@ auto planned_within_gpu(const std::string& path, F plan) {
     }
 }
 
-/// A, and Q in its place, in the host's memory, and R; blocks of them on the GPU.
+/// Factors A in the host's memory, with Q in its place, and R. Blocks of them are on the GPU.
 template <class T>
 FactorOutcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, const FactorArguments& arguments,
                                 double gpu_cap, FactorOutputs<T>& outputs) {
@@ -92,8 +92,8 @@ FactorOutcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, cons
     return outcome;
 }
 
-/// Where A does not fit the host's memory either, how it goes from file to file, by way of both; nothing where it does, or no
-/// way leads there.
+/// Returns how A goes from file to file by way of host and GPU if it does not fit the host's memory either. Returns
+/// nothing if A fits, or cannot be factored from file to file.
 template <class T>
 std::optional<FileOptions> files_beside_gpu(const FactorArguments& arguments, const MatrixFile& file, double gpu_cap) {
     const double cap = memory_cap(arguments.memory_beside_gpu());

@@ -11,7 +11,7 @@
 
 namespace quoin::cli {
 
-/// What `quoin factor` did, by whichever route.
+/// The outcome of `quoin factor`, by any route.
 struct FactorOutcome {
     std::string method;
     std::string remark = {};  ///< on the choice of the method
@@ -22,15 +22,15 @@ struct FactorOutcome {
     double orthogonality = -1;
     double residual = -1;
     std::optional<StreamTimes> stream = {};           ///< through a GPU
-    std::optional<OutOfCoreReport> out_of_core = {};  ///< where A stayed in the host's memory, and a GPU computed
-    std::optional<FilePlan> file_plan = {};           ///< on the host where it went from file to file
+    std::optional<OutOfCoreReport> out_of_core = {};  ///< if A stayed in the host's memory, and a GPU computed
+    std::optional<FilePlan> file_plan = {};           ///< on the host, if A went from file to file
     FileReport file_report = {};
     std::optional<RowBlocks> blocks = {};  ///< of rows, through a GPU
-    double cap = 0;                        ///< on the memory that they or the file's blocks take
+    double cap = 0;                        ///< on the memory of these or of the file's blocks
     std::string written = {};              ///< paths
 };
 
-/// Prints it: lines, or with --json one object.
+/// Prints the outcome as lines, or with --json as one object.
 void print_report(const FactorArguments& arguments, const MatrixFile& file, const DeviceInUse& device,
                   const FactorOutcome& outcome);
 

@@ -42,7 +42,8 @@ FileAccuracyPlan plan_file_accuracy(const std::string& who, Index m, Index n, do
     constexpr double s = sizeof(T), most_block_bytes = 512 << 20;
     const Index k = std::min(m, n);
     FileAccuracyPlan plan;
-    // a row of A and of Q, of which half of the memory is enough; a row of Q in double; QᵀQ thrice, and R
+    // a row of A and of Q, which take at most half of the memory; a row of Q in double; a column of QᵀQ thrice, and of
+    // R
     const double row = s * number(n + k), tile_row = 8 * number(k), col = (3 * 8 + s) * number(k);
     const auto count = [](double of, double each, Index most) {
         return std::clamp<Index>(static_cast<Index>(std::max(0.0, of) / each), 1, most);
@@ -54,7 +55,7 @@ FileAccuracyPlan plan_file_accuracy(const std::string& who, Index m, Index n, do
     const auto bytes = [&](Index cols) { return memory - left + tile_row * number(plan.tile) + col * number(cols); };
     plan.bytes = bytes(plan.cols);
     if (plan.bytes > memory) refuse_memory_cap(who, memory, row + tile_row + col, "for --verify");
-    // as many passes, of one width
+    // the same number of passes, of equal width
     const Index passes = (n + plan.cols - 1) / plan.cols;
     plan.cols = (n + passes - 1) / passes;
     plan.bytes = bytes(plan.cols);

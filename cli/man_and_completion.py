@@ -39,7 +39,7 @@ class Command:
         self.page = self.path.replace(" ", "-")
         self.description = described["description"]
         self.summary = summary(self.description)
-        self.own_page = bool(path) and self.page in programs  # that of a program of this name
+        self.own_page = bool(path) and self.page in programs  # the page of the program quoin-NAME
         described = programs.get(self.page, described)
         self.footer = described["footer"]
         options = [Option(option) for option in described["options"]]

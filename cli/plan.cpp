@@ -44,8 +44,8 @@ void add_threads(JsonLine& line, const Context<Host>& ctx) { line.add("threads",
 void add_threads(JsonLine& line, const Context<Cuda>&) { line.add_null("threads"); }
 #endif
 
-/// From file to file, for a cap that the matrix does not fit; `threads` of the host, or 0 by way of a GPU, of which only the
-/// disk is counted.
+/// Prints the plan from file to file, for a matrix that does not fit the cap. `threads`: threads of the host, or 0 by
+/// way of a GPU; then only the time of the disk is counted.
 void print_file_plan(int threads, const PlanArguments& arguments, const FilePlan& plan) {
     const DType dtype = arguments.dtype;
     double arithmetic = 0, seconds = (plan.bytes_read + plan.bytes_written) / 1e9;
@@ -138,7 +138,7 @@ void print_stream_plan(const PlanArguments& arguments, Shape shape, RowBlocks bl
 }
 #endif
 
-/// By every method out of core, what the same memory of a GPU costs; asks no GPU.
+/// Prints the cost of every method out of core with the same memory of a GPU. Needs no GPU.
 template <class T>
 void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_unused]] Shape shape) {
 #ifdef QUOIN_HAVE_CUDA
@@ -168,7 +168,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         const bool slabs = method == OutOfCoreMethod::Householder;
         const bool rounded = given.arithmetic != Arithmetic::Auto && given.arithmetic != Arithmetic::Native &&
                              given.arithmetic != Arithmetic::Corrected;
-        // what a method has not is left out
+        // skip a method that cannot do this
         if (slabs ? rounded : shape.rows < shape.cols) continue;
         OutOfCoreOptions options;
         options.method = method;
@@ -202,7 +202,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
 #endif
 }
 
-/// Flops a second of one rank: `call` has so many, and is made four times.
+/// Measures the flops a second of one rank. Runs `call`, which takes `flops` flops, four times, and takes the fastest.
 template <class F>
 double measure_flops(double flops, F&& call) {
     double least = std::numeric_limits<double>::infinity();
@@ -214,7 +214,7 @@ double measure_flops(double flops, F&& call) {
     return flops / least;
 }
 
-/// Of a part of its part of a block-cyclic matrix.
+/// Measures the flops a second of one rank on some rows and columns of its part of a block-cyclic matrix.
 template <class T>
 double measure_cyclic_rank(Context<Host>& ctx, const BlockCyclicPlan& plan, BlockCyclic layout) {
     layout.cols = std::min<Index>(plan.cols, 1024);
@@ -231,8 +231,8 @@ double measure_cyclic_rank(Context<Host>& ctx, const BlockCyclicPlan& plan, Bloc
     return rate;
 }
 
-/// Every method over ranks, and a block-cyclic matrix where a grid is given, by the model of α, β and γ; γ is measured here, with the
-/// threads of one rank.
+/// Prints the costs of every method over ranks, and of a block-cyclic matrix if a grid is given, by the model of α, β
+/// and γ. γ is measured on this machine, with the threads of one rank.
 template <class T>
 void print_rank_plans(const PlanArguments& arguments, Shape shape) {
     Context<Host> ctx = make_context(arguments.common);

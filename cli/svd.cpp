@@ -66,7 +66,7 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     double reading_seconds = 0;
     const SVD<T, D> f = [&] {
         if constexpr (!transfers) {
-            // the singular values of A are those of R
+            // A and R have the same singular values
             if (blocks)
                 return svd<T, Host>(ctx, stream_r<T>(ctx, file, *blocks, "decomposing").r().view(), /*vectors=*/false);
         }

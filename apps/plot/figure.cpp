@@ -54,7 +54,7 @@ void Figure::curve(const Panel& p, const std::vector<double>& abscissas, const s
             continue;
         }
         if (k > 0 && abscissas[k] <= abscissas[k - 1]) move = 'M';
-        // a point between two gaps is drawn by the round ends of nothing
+        // an isolated point is a line of length 0 with round caps
         path += fmt::format("{}{:.1f},{:.1f}{}", move, x(abscissas[k]), p.y(values[k]), move == 'M' ? "h0" : "");
         move = 'L';
         if (values.size() <= most_dots) {

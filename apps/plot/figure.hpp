@@ -10,7 +10,8 @@
 
 namespace quoin::plot {
 
-/// About `count` round numbers in [low, high], multiples of 1, 2 or 5 times a power of ten that is at least `smallest`.
+/// Returns about `count` round numbers in [low, high], multiples of 1, 2 or 5 times a power of ten that is at least
+/// `smallest`.
 std::vector<double> ticks(double low, double high, double count, double smallest = 0);
 
 /// A strip of a figure whose ordinate runs from `low` at `bottom` to `high` at `top`.
@@ -24,21 +25,21 @@ class Figure {
 public:
     static constexpr double width = 720, left = 84, right = 700;  ///< of the figure, and of its panels
 
-    /// `smallest_tick`: 1 where the abscissa counts.
+    /// `smallest_tick`: 1 if the abscissa is a count.
     Figure(double height, double first, double last, double smallest_tick = 0);
 
     double x(double value) const { return left + (value - first_) / (last_ - first_) * (right - left); }
 
-    /// Frame, grid, ticks and the name of the ordinate; `label` is the text of a tick.
+    /// Draws the frame, grid, ticks and the name of the ordinate; `label` is the text of a tick.
     void axes(const Panel& p, const std::vector<double>& y_ticks, const std::string& name, const char* color,
               const std::function<std::string(double)>& label);
-    /// The name of the abscissa, under the lowest panel.
+    /// Writes the name of the abscissa under the lowest panel.
     void name_abscissa(const Panel& lowest, const std::string& name);
-    /// A curve through the points that are finite, with a dot at each where they are few (at most `most_dots`). It breaks
-    /// where a point is not finite and where the abscissas begin anew.
+    /// Draws a curve through the finite points, with a dot at each if there are at most `most_dots` points. It breaks
+    /// where a point is not finite, and where the abscissas begin again.
     void curve(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& values,
                const char* color, double stroke = 1.8, std::size_t most_dots = 100);
-    /// The area between two curves, pale, as far as it is in the panel.
+    /// Fills the area between two curves, inside the panel, with a pale colour.
     void band(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& lower,
               const std::vector<double>& upper, const char* color);
     void text(double x, double y, const char* anchor, const std::string& what);
@@ -48,7 +49,7 @@ public:
         fmt::format_to(std::back_inserter(svg_), format, std::forward<Args>(args)...);
     }
 
-    /// The file.
+    /// Returns the text of the file.
     std::string svg() const { return svg_ + "</svg>\n"; }
 
 private:

@@ -4,11 +4,11 @@
 
 namespace quoin::plot {
 
-/// Whether `png` is in this build, which has librsvg then.
+/// Whether this build has librsvg, and so `png`.
 bool has_png();
 
-/// The PNG file of an SVG file's picture, `scale` pixels a unit. Throws InvalidArgument where the build has no librsvg, and
-/// where it refuses the SVG.
+/// Returns the picture of an SVG file as a PNG file, with `scale` pixels a unit. Throws InvalidArgument if the build
+/// has no librsvg, and if librsvg refuses the SVG.
 std::string png(const std::string& svg, double scale = 2);
 
 }  // namespace quoin::plot

@@ -252,7 +252,7 @@ private:
     // work of a thread: matrices of a block's rows and n columns
     static constexpr int m_ = 0, l_ = 1, x_ = 2, f_ = 3, buffers_used_ = 4;
 
-    /// Sums of one column of a block, in T as those of a column of a chunk of `robust_pca` are.
+    /// Sums of one column of a block. They are in T, as `robust_pca` sums a column of a chunk.
     struct Column {
         T sparse = 0, change = 0, residual = 0, multipliers = 0;
         Index nonzeros = 0;

@@ -1,4 +1,5 @@
-// Online robust PCA: projection on a subspace that follows the columns (Feng, Xu and Yan 2013; Rodríguez and Wohlberg 2016).
+// Online robust PCA: projection on a subspace that follows the columns (Feng, Xu and Yan 2013; Rodríguez and Wohlberg
+// 2016).
 
 #include "quoin/online_robust_pca.hpp"
 
@@ -18,21 +19,22 @@ namespace {
 
 /// Least noise, as a share of the threshold: two thirds of a grey level.
 constexpr double least_noise = 16;
-/// Steps of the projection. Each leaves of an error of l the share of it that lies under S.
+/// Steps of the projection. Each step reduces the error of l to its share under S.
 constexpr int projection_steps = 2;
-/// Largest m Σ u⁴ of a vector of a background: 1 where all entries are ±1/√m, 3 of normal ones.
+/// Largest m Σ u⁴ of a unit vector u that counts as background. It is 1 if all entries are ±1/√m, and 3 if they are
+/// normal.
 constexpr double most_kurtosis = 12;
-/// Share of a column's entries whose difference from l is no longer what moves.
+/// If more than this share of a column's entries differs from l, the scene has changed.
 constexpr double another_scene = 0.25;
-/// Fewest columns that a batch pursuit is worth.
+/// Fewest columns for a batch pursuit.
 constexpr Index least_start = 4;
-/// Share of what the median leaves that noise and what moves do not have in one direction.
+/// If one direction has more than this share of the median's residual, it is neither noise nor motion.
 constexpr double most_direction = 0.5;
-/// Rows that this is seen of.
+/// Number of rows, about, that the search for that direction uses.
 constexpr Index most_rows = 1 << 12;
-/// Columns after which U is made orthonormal anew.
+/// Number of columns after which U is made orthonormal again.
 constexpr Index renewal = 256;
-/// By how much a quantile follows a column, at first and once it is known.
+/// Gains of a quantile for each column, at first and once the quantile is known.
 constexpr double first_gain = 0.25, last_gain = 0.05;
 
 EntryRules rules_of(const OnlineRobustPcaOptions& options, Index t) {
@@ -199,14 +201,14 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
     const MatrixView<const T, D> U = basis();
     const MatrixView<T, D> e = U_.view().col_block({r, r + 1});
     const MatrixView<double, D> numbers = numbers_.view(), c = numbers.row_block({FirstOfC, FirstOfC + r});
-    // c = Uᵀ(m − s), alternately with s = shrink(m − U c, τ) and at last s = m − U c where that is above τ, which leaves no bias;
-    // m − U c less its shrinkage is m − U c clipped to ±τ
+    // c = Uᵀ(m − s), alternately with s = shrink(m − U c, τ) and at last s = m − U c where that is above τ, which
+    // leaves no bias; m − U c less its shrinkage is m − U c clipped to ±τ
     project_column<T>(ctx, U, m, c);
     for (int step = 1; step <= projection_steps; ++step) {
         refine_projection<T>(ctx, U, m, noise_.view(), rules, step == projection_steps, e, c);
     }
     separate_column<T>(ctx, U_.view().col_block({0, r}), c, m, rules, found.view(), rows, l, s, e, numbers);
-    // where that much of a column differs, the scene or its light has changed
+    // if more of a column differs, the scene or its light has changed
     take_whole_difference<T>(ctx, another_scene * static_cast<double>(rows_), last_.view(), numbers, e);
     remove_projection<T>(ctx, U, e, c, numbers);
     const std::vector<double> known = read_numbers<D>(ctx, numbers.row_block({0, FirstOfC + r}));
@@ -220,14 +222,16 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
     if (t % renewal == 0 || known[ReplacedCount] > 0) orthonormalize(ctx);
 }
 
-/// Of the columns so far their median, and what is left: if that has a direction of its own, their L instead.
+/// Starts from the median of the columns so far. If its residual has one main direction, starts from the L of their
+/// pursuit instead.
 template <class T, class D>
 void OnlineRobustPca<T, D>::begin(Context<D>& ctx, Index t) {
     if (begin_with_median(ctx, t) > most_direction) begin_with_pursuit(ctx, t);
 }
 
-/// U = the median of each row, normalised, and the quantiles of r = m − median. Of all columns that are waited for: how much of R, the r
-/// in units of their noise and clipped to ±3, lies in one direction: ‖R‖₂²/‖R‖_F², of at most 2¹² rows and their like.
+/// Sets U to the median of each row, normalised, and the quantiles from r = m − median. If t is `options.start`,
+/// returns the share of R in one direction, ‖R‖₂²/‖R‖_F², otherwise 0. R is every r in units of its noise, clipped to
+/// ±3, in about 2¹² evenly spaced rows.
 template <class T, class D>
 double OnlineRobustPca<T, D>::begin_with_median(Context<D>& ctx, Index t) {
     const Index step = std::max<Index>(1, rows_ / most_rows);
@@ -245,7 +249,7 @@ double OnlineRobustPca<T, D>::begin_with_median(Context<D>& ctx, Index t) {
     return largest * largest / squares;
 }
 
-/// U and σ of the L of all columns so far.
+/// Runs a pursuit of all columns so far, and sets U and σ from the SVD of its L.
 template <class T, class D>
 void OnlineRobustPca<T, D>::begin_with_pursuit(Context<D>& ctx, Index t) {
     const MatrixView<const T, D> M = first_.view().col_block({0, t});
@@ -253,7 +257,7 @@ void OnlineRobustPca<T, D>::begin_with_pursuit(Context<D>& ctx, Index t) {
     options.tolerance = 1e-4;
     const RobustPca<T, D> f = robust_pca<T, D>(ctx, M, options);
     const SVD<T, D> svd_of = svd<T, D>(ctx, f.L.view());
-    // Vectors on few of the rows are what moves: that of a background is spread out.
+    // A vector on few of the rows is motion; the vectors of a background are spread out.
     const std::vector<double> fourth = fourth_powers<T>(ctx, svd_of.U.view());
     Matrix<T, D> Vt(ctx, options_.max_rank, t);
     sigma_.clear();
@@ -270,8 +274,8 @@ void OnlineRobustPca<T, D>::begin_with_pursuit(Context<D>& ctx, Index t) {
                           records());
 }
 
-/// [U p] [diag(βσ) c; 0 ρ] = [U diag(βσ)  U c + ρ p], where ρ p, the column behind U, is what is left of e, and ρ = `left`. `noise`:
-/// ‖z‖ of a column.
+/// Updates U and σ by the SVD of [U p] [diag(βσ) c; 0 ρ] = [U diag(βσ)  U c + ρ p]. ρ p is the remaining e, in the
+/// column after U, and ρ = `left`. `noise`: ‖z‖ of a column.
 template <class T, class D>
 void OnlineRobustPca<T, D>::update(Context<D>& ctx, std::span<const double> c, double left, double noise) {
     const Index r = rank();
@@ -284,7 +288,7 @@ void OnlineRobustPca<T, D>::update(Context<D>& ctx, std::span<const double> c, d
     }
     R(r, r) = left;
     const SVD<double> f = svd<double>(host_context(ctx), R.view());
-    // the largest singular value of noise in as many columns as are remembered, and room
+    // the largest singular value of noise in the remembered columns, and a margin
     const double remembered = options_.forget > 0 ? std::min(1 / options_.forget, double(columns_)) : double(columns_);
     const double explained = 1.5 * noise * (1 + std::sqrt(remembered / static_cast<double>(rows_)));
     Index kept = 1;
@@ -299,7 +303,7 @@ void OnlineRobustPca<T, D>::update(Context<D>& ctx, std::span<const double> c, d
     sigma_.assign(f.s.begin(), f.s.begin() + kept);
 }
 
-/// U = Q R, R diag(σ) = U' diag(σ) V'ᵀ, U := Q U'.
+/// Makes U orthonormal: U diag(σ) = U' diag(σ') V'ᵀ, U := U', σ := σ'.
 template <class T, class D>
 void OnlineRobustPca<T, D>::orthonormalize(Context<D>& ctx) {
     const SVD<T, D> f = svd<T, D>(ctx, scaled_basis(ctx).view());
@@ -307,7 +311,7 @@ void OnlineRobustPca<T, D>::orthonormalize(Context<D>& ctx) {
     sigma_.assign(f.s.begin(), f.s.end());
 }
 
-/// U diag(σ).
+/// Returns U diag(σ).
 template <class T, class D>
 Matrix<T, D> OnlineRobustPca<T, D>::scaled_basis(Context<D>& ctx) {
     Matrix<T, D> A(ctx, rows_, rank());

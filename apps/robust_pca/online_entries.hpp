@@ -1,6 +1,6 @@
 #pragma once
 
-// What online robust PCA does to one row, on either device.
+// The computations of online robust PCA for one row, on either device.
 
 #include <algorithm>
 #include <cmath>
@@ -16,39 +16,40 @@ inline constexpr double median_of_size = 0.6744897502, most_of_change = 1.644853
 /// τ in units of the noise.
 inline constexpr double outlier = 3;
 
-/// The standard deviation by either quantile.
+/// Returns the standard deviation, the larger of the estimates by the two quantiles.
 constexpr float noise_of(float size, float change) {
     return std::max(size / static_cast<float>(median_of_size), change / static_cast<float>(most_of_change));
 }
 
-/// What is tracked of a row.
+/// State of one row.
 template <class T>
 struct RowRecord {
     T last;                     // m − l of the last column
-    float size, change, noise;  // median of |r|, 90% quantile of |r − r'|, and what follows from them
-    std::int32_t age;           // columns for which the entry has kept its difference from l
-    std::int32_t votes;         // early columns near l less those that are not
+    float size, change, noise;  // median of |r|, 90% quantile of |r − r'|, and the noise by both
+    std::int32_t age;           // number of columns over which the difference from l has stayed the same
+    std::int32_t votes;         // number of early columns near l minus the number of others
 };
 
-/// Kinds of an entry of a column: background, sparse, or a new background in the place of the one before.
+/// Kinds of an entry of a column: background, sparse, or a new background that replaces the old one.
 enum class Entry { Low, Sparse, Replaced };
 
-/// Of one column.
+/// Rules for the entries of one column.
 struct EntryRules {
     double threshold;                                  // the least τ
-    float least_noise;                                 // of the quantiles, too
-    float size_up, size_down, change_up, change_down;  // factors by which the quantiles follow
-    std::int32_t patience;   // columns after which a difference that stays belongs to the background; 0: never
-    std::int32_t undecided;  // most votes with which a background may still be replaced
+    float least_noise;                                 // also the least quantiles
+    float size_up, size_down, change_up, change_down;  // factors that move the quantiles
+    std::int32_t patience;   // columns after which a lasting difference belongs to the background; 0: never
+    std::int32_t undecided;  // a background with at most this number of votes may be replaced
 
     constexpr double tau(float noise) const { return std::max(threshold, outlier * static_cast<double>(noise)); }
-    /// r clipped to ±τ, or 0 where it is beyond.
+    /// Returns r clipped to ±τ, or with `leaves_out` 0 if |r| > τ.
     template <class T>
     constexpr T clipped(T r, float noise, bool leaves_out) const {
         const T t = static_cast<T>(tau(noise));
         return !leaves_out ? std::clamp(r, -t, t) : std::abs(r) > t ? T(0) : r;
     }
-    /// The columns before the last of n that are near l, less those that are not. `r(j)` is the residual of column j.
+    /// Returns how many of the first n − 1 columns are near l minus how many are not. `r(j)` is the residual of column
+    /// j.
     template <class T, class Residual>
     constexpr std::int32_t votes(Index n, float noise, Residual r) const {
         const T most = static_cast<T>(tau(noise));
@@ -56,9 +57,10 @@ struct EntryRules {
         for (Index j = 0; j + 1 < n; ++j) votes += std::abs(r(j)) > most ? -1 : 1;
         return votes;
     }
-    /// s = r where |r| > τ, 0 elsewhere; e = r − s, and r where the difference has stood long enough. The noise follows r.
-    /// Every column votes for the background if it is near and against it if not. One with fewer than half of the votes showed
-    /// what moves: the next difference that stands replaces it, and is no difference (Boyer and Moore's majority vote).
+    /// Sets s = r if |r| > τ, otherwise 0. Sets e = r − s, or e = r if the difference has lasted long enough. The noise
+    /// follows r. Every column votes for the background if it is near and against it if not. A background with fewer
+    /// than half of the votes was something that moved. The next difference that lasts replaces it and no longer counts
+    /// as a difference (Boyer and Moore's majority vote).
     template <class T>
     constexpr Entry separate(T r, RowRecord<T>& row, T& s, T& e, bool may_replace) const {
         const auto size = static_cast<float>(std::abs(r)), change = static_cast<float>(std::abs(r - row.last));
@@ -77,7 +79,7 @@ struct EntryRules {
         s = sparse ? r : T(0);
         e = sparse && (patience == 0 || row.age < patience) ? T(0) : r;
         row.last = r;
-        // what differs and stays as it is is no noise
+        // a difference that does not change is not noise
         if (row.age == 0) row.size = std::max(least_noise, row.size * (size > row.size ? size_up : size_down));
         row.change = std::max(least_noise, row.change * (change > row.change ? change_up : change_down));
         row.noise = noise_of(row.size, row.change);
@@ -85,7 +87,8 @@ struct EntryRules {
     }
 };
 
-/// The least change of a row u of U by which uᵀc grows by r: r cᵀ/‖c‖². It is as if all columns so far had had the new entry.
+/// The change r cᵀ/‖c‖² of a row u of U, the least that increases uᵀc by r. It acts as if all columns so far had had
+/// the new entry.
 template <class T>
 class RowChange {
 public:
@@ -118,12 +121,12 @@ constexpr void sorting_network(Index n, Exchange exchange) {
         }
     }
 }
-/// Where the quantile q of so many sorted numbers is.
+/// Returns the index of the quantile q of `count` sorted numbers.
 inline Index quantile_at(double q, Index count) {
     return static_cast<Index>(std::ceil(q * static_cast<double>(count - 1) - 0.5));
 }
 
-/// A byte's value in [0, 1], and the byte of a value's size.
+/// Returns the value of a byte, in [0, 1], and below the byte of a value's absolute value.
 template <class T>
 constexpr T value_of_byte(std::uint8_t byte) {
     return static_cast<T>(byte) / T(255);

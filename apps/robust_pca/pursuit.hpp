@@ -1,7 +1,7 @@
 #pragma once
 
-// Principal component pursuit: M = L + S, multipliers Y; `observed` is 0 where M is unknown, no data: nowhere. These are
-// steps of robust PCA alone.
+// Principal component pursuit: M = L + S, multipliers Y; `observed` is 0 where M is unknown; without data M is known
+// everywhere. Only robust PCA has these steps.
 
 #include <cstdint>
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace quoin {
 
-/// What the passes of one iteration find. They write it where they run, so that the host asks once.
+/// Sums that the passes of one iteration compute. They stay in the memory of their device, so that the host reads them
+/// once.
 struct PursuitSums {
     double sparse = 0;       ///< ‖S‖₁ over the observed entries
     double change = 0;       ///< ‖S − S'‖_F² for S' the S before
@@ -21,31 +22,32 @@ struct PursuitSums {
 /// A 1×1 view of them in D's memory.
 template <class D>
 using SumsView = MatrixView<PursuitSums, D>;
-/// Waits.
+/// Copies the sums to the host. Waits.
 template <class D>
 PursuitSums read_sums(Context<D>& ctx, SumsView<D> sums);
 
-/// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X := L.
-/// Sums: sparse, change, nonzeros.
+/// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X :=
+/// L. Sums: sparse, change, nonzeros.
 template <class T, class D>
 void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View<const std::uint8_t, D> observed,
                    double mu, double threshold, View<T, D> L, View<T, D> S, SumsView<D> sums);
 
-/// How exactly a device that finds Σ and V by iteration has to find them; others find all to u.
+/// Accuracy that a device must reach if it finds Σ and V by iteration. Other devices find all to u.
 struct SpectrumNeeds {
-    double threshold = 0;  ///< Σ above it and their V; of what is below, only that, and that V is orthogonal
-    double tolerance = 0;  ///< of X V (I − threshold Σ⁻¹)₊ Vᵀ entry by entry of V, over ‖X‖; u where that is more
+    double threshold = 0;  ///< finds Σ above it and their V; below, only that Σ is below and V orthogonal
+    double tolerance = 0;  ///< of X V (I − threshold Σ⁻¹)₊ Vᵀ entry by entry of V, over ‖X‖; at least u
 };
 
-/// s and Vᵀ (n×n) of X (m×n) from XᵀX = VΣ²Vᵀ, summed and decomposed in double. mn² flops. Waits.
+/// Computes s and Vᵀ (n×n) of X (m×n) from XᵀX = VΣ²Vᵀ, summed and decomposed in double. mn² flops. Waits.
 ///
 /// A GPU iterates up to 128 columns by Jacobi rotations (cuda/jacobi.cuh), from the orthogonal Vᵀ on entry: σ and X
-/// V f(Σ) Vᵀ are right to u‖X‖ of T or √u‖X‖ of double, whichever is more, or to the needs. Beyond, or where rotations do
-/// not converge, it takes `small_svd` of XᵀX.
+/// V f(Σ) Vᵀ are right to u‖X‖ of T or √u‖X‖ of double, whichever is more, or to the needs. Beyond, or where rotations
+/// do not converge, it takes `small_svd` of XᵀX.
 template <class T, class D>
 void gram_eigenvectors(Context<D>& ctx, View<const T, D> X, SpectrumNeeds needs, std::span<Real<T>> s, View<T, D> Vt);
-/// s and Vᵀ of an n×n R, which is lost, s to u‖R‖; needs and Vᵀ on entry as above. A GPU takes `gram_eigenvectors` of R in
-/// f32, whose products are exact in double: √u of double is below u of f32; in f64 `small_svd`. Waits.
+/// Computes s and Vᵀ of an n×n R, which is lost, s to u‖R‖; needs and Vᵀ on entry as above. A GPU takes
+/// `gram_eigenvectors` of R in f32, whose products are exact in double: √u of double is below u of f32; in f64
+/// `small_svd`. Waits.
 template <class T, class D>
 void right_singular_vectors(Context<D>& ctx, View<T, D> R, SpectrumNeeds needs, std::span<Real<T>> s, View<T, D> Vt);
 
@@ -60,10 +62,10 @@ void update_low_rank_and_multipliers(Context<D>& ctx, View<const T, D> P, View<c
                                      View<const std::uint8_t, D> observed, double mu, View<T, D> X, View<T, D> Y,
                                      SumsView<D> sums);
 
-/// `update_low_rank_and_multipliers` and the next iteration's `shrink_sparse`, which leave X and S as they are: L = X P, Z =
-/// M − L − S, Y += μ Z, S' := shrink(M − L + Y/μ', t'), X' := M − S' + Y/μ', primes being `next`. P is symmetric. The sums
-/// of the former go to `sums`, of the latter to `next_sums`. One pass on a GPU, with products in double up to 160 columns
-/// and sums in double.
+/// `update_low_rank_and_multipliers` and the next iteration's `shrink_sparse`, which leave X and S as they are: L = X
+/// P, Z = M − L − S, Y += μ Z, S' := shrink(M − L + Y/μ', t'), X' := M − S' + Y/μ', primes being `next`. P is
+/// symmetric. The sums of the former go to `sums`, of the latter to `next_sums`. One pass on a GPU, with products in
+/// double up to 160 columns and sums in double.
 template <class T, class D>
 void update_multipliers_and_sparse(Context<D>& ctx, View<const T, D> X, View<const T, D> P, View<const T, D> M,
                                    View<const T, D> S, View<const std::uint8_t, D> observed, double mu, double next_mu,

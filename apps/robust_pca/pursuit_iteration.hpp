@@ -53,7 +53,7 @@ void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& optio
     fits("Y", options.Y);
 }
 
-/// λ that was asked for, or that of Candès, Li, Ma and Wright (2011).
+/// Returns λ of the options, or else the λ of Candès, Li, Ma and Wright (2011).
 template <class T, class D>
 double lambda_of(const RobustPcaOptions<T, D>& options, Index m, Index n) {
     return options.lambda > 0 ? options.lambda : 1 / std::sqrt(static_cast<double>(std::max(m, n)));
@@ -64,14 +64,14 @@ struct PursuitOutcome {
     PursuitEnd end = PursuitEnd::IterationLimit;
 };
 
-/// For norms of M that are neither 0 nor infinite.
+/// Iterates to the end of a pursuit. The norms of M must be neither 0 nor infinite.
 template <class T, class D, class Steps>
 PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOptions<T, D>& options) {
-    /// μ grows to so many times its first value.
+    /// Largest μ over its first value.
     constexpr double most_growth = 1e7;
-    /// Iterations without a new least error after which T is taken to be at its end.
+    /// Number of iterations without a new least error after which the accuracy of T is taken to be exhausted.
     constexpr Index patience = 25;
-    /// How far L may be from the minimum of its step, over the error of the step before.
+    /// Largest distance of L from the minimum of its step, over the error of the step before.
     constexpr double inexactness = 1e-3;
 
     const auto start = std::chrono::steady_clock::now();

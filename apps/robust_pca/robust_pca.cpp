@@ -42,8 +42,8 @@ private:
     ThresholdRoute route_;
 };
 
-/// The passes over M, X, Y and S, where X lies in L. A device that `keeps_last_step` has the next X and S made in the pass that
-/// corrects Y: seven matrices read or written an iteration and not twelve, for two more in memory.
+/// The passes over M, X, Y and S, where X lies in L. A device that `keeps_last_step` has the next X and S made in the
+/// pass that corrects Y: seven matrices read or written an iteration and not twelve, for two more in memory.
 template <class T, class D>
 class Passes {
 public:
@@ -182,12 +182,13 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNor
     return f;
 }
 
-/// Exponents of the largest entry of M within which T holds squares of sums and LAPACK scales nothing: 2^e M has the parts of M
-/// times 2^e then, to the bit.
+/// Range of the exponent of the largest entry of M. Within it T holds squares of sums and LAPACK scales nothing, so
+/// that the parts of 2^e M are bitwise the parts of M times 2^e.
 template <class T>
 constexpr int safe_for_pursuit = Scalar<T>::safe_exponent / 2;
 
-/// The same for any norms: M = L + S is 2^e times 2^-e M = 2^-e L + 2^-e S, with μ times 2^e and the same Y and λ.
+/// Runs a pursuit for any norms of M. M = L + S is 2^e times 2^-e M = 2^-e L + 2^-e S, with μ times 2^e and the same Y
+/// and λ.
 template <class T, class D>
 RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
     const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);

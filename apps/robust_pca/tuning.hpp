@@ -18,13 +18,13 @@ struct PursuitTuning<Host> {
 
 template <>
 struct PursuitTuning<Cuda> {
-    /// H100, 110 592×100, inexact ALM, iterations a second by Gram and by Qr: f32 2031 and 1557, f64 1600 and 520 (R's SVD on
-    /// the host).
+    /// H100, 110 592×100, inexact ALM, iterations a second by Gram and by Qr: f32 2031 and 1557, f64 1600 and 520 (R's
+    /// SVD on the host).
     static constexpr ThresholdRoute threshold_route = ThresholdRoute::Gram;
     /// 7 matrices read or written an iteration and not 12, for 6 in memory and not 4.
     static constexpr bool keeps_last_step = true;
-    /// Of the rotations, in units of u (cuda/jacobi.cuh): what is left of a pair when they end, and what is not worth one,
-    /// beside it.
+    /// Bounds of the rotations (cuda/jacobi.cuh): the largest remainder of a pair when they end, in units of epsilon,
+    /// and the share of it up to which a pair is not turned.
     static constexpr double jacobi_tolerance = 0.5, jacobi_smallest = 0.0625;
 };
 

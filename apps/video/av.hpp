@@ -1,6 +1,6 @@
 #pragma once
 
-// Owners of FFmpeg's objects, and what every use of them shares.
+// Owners of FFmpeg's objects, and helpers that every use of them shares.
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -45,14 +45,14 @@ using Picture = std::unique_ptr<AVFrame, Free<av_frame_free>>;
 using Scaler = std::unique_ptr<SwsContext, Free<sws_freeContext>>;
 
 [[noreturn]] void out_of_memory();
-/// Owner of what one of FFmpeg's allocating functions returned. Throws OutOfMemory for null.
+/// Returns the owner of an object from one of FFmpeg's allocating functions. Throws OutOfMemory for null.
 template <class Owner>
 Owner own(typename Owner::pointer object) {
     if (object == nullptr) out_of_memory();
     return Owner(object);
 }
 
-/// Allocated, its rows padded for FFmpeg's vector code. Throws OutOfMemory.
+/// Allocates a picture with rows padded for FFmpeg's vector code. Throws OutOfMemory.
 Picture make_picture(AVPixelFormat format, int width, int height);
 
 /// GRAY8 or RGB24.
@@ -64,20 +64,20 @@ struct Orientation {
     bool transposed = false, mirrors_x = false, mirrors_y = false;
     bool operator==(const Orientation&) const = default;
 };
-/// The orientation that the picture's display matrix asks for, to the next right angle.
+/// Returns the orientation of the picture's display matrix, to the next right angle.
 Orientation orientation_of(const AVFrame& picture);
 /// Gives the picture the display matrix x' = a x + c y, y' = b x + d y.
 void set_orientation(AVFrame& picture, int a, int b, int c, int d);
-/// In units of its time stamp; 0: not known.
+/// Duration of the picture, in units of its time stamp; 0: not known.
 std::int64_t& duration_of(AVFrame& picture);
 
 /// Copies a frame to the upper left corner of a picture of its pixel format.
 void copy_to_picture(const FrameFormat& format, std::span<const std::uint8_t> frame, AVFrame& picture);
-/// From now on FFmpeg writes nothing to stderr.
+/// Stops FFmpeg from writing to stderr.
 void silence();
-/// The last error that FFmpeg reported on this thread since the last call; decoders' threads report elsewhere.
+/// Returns the last error that FFmpeg reported on this thread since the last call; decoders' threads report elsewhere.
 std::string take_message();
-/// FFmpeg's text for an error, with `take_message`.
+/// Returns FFmpeg's text for an error, with `take_message`.
 std::string reason(int error);
 
 }  // namespace quoin::video::av

@@ -8,11 +8,12 @@
 
 namespace quoin::video {
 
-/// Decoded pictures as 8-bit frames of one format.
+/// Converts decoded pictures to 8-bit frames of one format.
 class Converter {
 public:
     Converter(FrameFormat format, bool nearest) : format_(format), nearest_(nearest) {}
-    /// The pictures, upright, are of one size; they may differ in pixel format, range, colour space and in how they are stored.
+    /// Converts a picture. All pictures, upright, must have one size; they may differ in pixel format, range, colour
+    /// space and orientation in the file.
     void convert(const AVFrame& picture, std::span<std::uint8_t> frame);
 
 private:
@@ -23,7 +24,7 @@ private:
         AVColorSpace space = AVCOL_SPC_UNSPECIFIED;
         bool operator==(const Source&) const = default;
     };
-    /// Of the frames as they are stored.
+    /// Returns the format of the frames as they are stored.
     FrameFormat stored_format(bool transposed) const;
     av::Scaler make_scaler(const Source& source) const;
     const AVFrame& expand_palette(const AVFrame& picture);

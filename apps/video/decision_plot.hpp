@@ -6,20 +6,20 @@
 
 namespace quoin::video {
 
-/// What a separation decided about one frame. Levels are grey levels, of 255.
+/// Decisions of a separation about one frame. Levels are grey levels, of 255.
 struct FrameDecision {
     double rank = 0;  ///< of the background
     double
-        threshold[3]{};  ///< differences from the background that start a mask: that of 10%, 50% and 90% of the entries
+        threshold[3]{};  ///< quantiles 10%, 50% and 90% over the entries of the least difference that starts a mask
     double foreground = 0;  ///< share of the mask
     double change = 0;      ///< mean change of the background since the frame before
 };
 
-/// The decisions of all frames, or where they are many of every second, fourth, … one.
+/// Decisions of all frames, or if they are many, of every second, fourth, … one.
 class Decisions {
 public:
     void add(const FrameDecision& frame);
-    /// A window begins with the next frame; it ended after so many iterations.
+    /// Begins a window with the next frame. Its pursuit ended after `iterations` iterations.
     void begin_window(double iterations);
 
     double frames() const { return static_cast<double>(count_); }
@@ -30,7 +30,7 @@ public:
     };
     const std::vector<Window>& windows() const { return windows_; }
 
-    /// Calls state(x) for all that there is.
+    /// Calls state(x) for every member x.
     template <class State>
     void keep(State& state) {
         state(count_);
@@ -45,9 +45,9 @@ private:
     std::vector<Window> windows_;
 };
 
-/// Panels over the frames: rank, threshold of the mask, foreground and change of the background, with a dashed line at each seam of two
-/// windows, as an SVG file that needs nothing else. `method` is the line above them; `least_threshold`, in grey levels, is drawn where
-/// it is not 0.
+/// Draws panels over the frames: rank, threshold of the mask, foreground and change of the background, with a dashed
+/// line at each seam of two windows, as a self-contained SVG file. `method` is the line above them. `least_threshold`,
+/// in grey levels, is drawn if it is not 0.
 std::string decisions_svg(const Decisions& decisions, const std::string& method, double least_threshold);
 
 }  // namespace quoin::video

@@ -9,16 +9,16 @@
 
 namespace quoin::video {
 
-/// What of an input becomes frames, and how.
+/// Selection of the frames of an input, and of their format.
 struct FrameSelection {
     Index start = 0;              ///< first frame, zero-based
-    Index frames = -1;            ///< at most so many; -1: all
+    Index frames = -1;            ///< most frames; -1: all
     Index width = 0, height = 0;  ///< to scale to; one of them 0: in proportion to the other; both: as they are
     bool color = false;           ///< red, green, blue instead of grey
-    bool color_if_any = false;    ///< the same where the first frame is not grey to within four levels
+    bool color_if_any = false;    ///< as `color`, if the first frame is not grey to within four levels
     bool nearest = false;         ///< scale to the nearest pixel, for pictures of labels, and not to the mean
     bool (*stopped)() =
-        nullptr;  ///< asked while a stream (standard input, an address) is waited for: true ends it here
+        nullptr;  ///< called while waiting for a stream (standard input, an address); true ends it there
 };
 
 /// Reads frames, in order, from
@@ -26,19 +26,18 @@ struct FrameSelection {
 ///   - a video file or one image;
 ///   - a directory: its images by name (.png .bmp .jpg .jpeg .tif .tiff .pgm .ppm .webp), img2 before img10; hidden
 ///     files and others are left out;
-///   - a pattern where no such file exists: `frames/*.png` as in a shell, or `frames/in%06d.jpg` with every number that
-///     is there; in the same order.
+///   - a pattern, if no such file exists: `frames/*.png` as in a shell, or `frames/in%06d.jpg` with every number
+///     that exists; in the same order.
 ///
 /// Grey is luma of full range: 16..235 of limited-range YUV becomes 0..255, and grey pictures, in FFmpeg's convention
 /// of full range, come back bit for bit unless scaled. Pictures deeper than 8 bits are rounded to within one. YUV
 /// becomes RGB by the matrix that the stream names, otherwise by BT.709 from 720 rows on and by BT.601 below. Shrinking
-/// averages over areas. Frames are upright: as the display matrix of a video, or the EXIF data of an image, turns and mirrors what is
-/// stored. Alpha is ignored; of an image file with several pages the first one is
-/// read.
+/// averages over areas. Frames are upright: they are turned and mirrored as the display matrix of a video, or the EXIF
+/// data of an image, says. Alpha is ignored. An image file with several pages gives its first page.
 ///
-/// A video ends before its first frame that is not whole: `damage` then says why. Those before the first whole frame,
-/// as of a recording that starts between key frames, are left out. A cut that neither container nor frames show, as of
-/// raw video, passes for the end.
+/// A video ends before its first frame that is not whole, and `damage` then says why. Frames before the first whole
+/// frame are left out, for example if a recording starts between key frames. A cut that neither container nor frames
+/// show, as in raw video, passes for the end.
 ///
 /// Decoding takes the machine's threads. FFmpeg's messages, of the whole process, are kept off stderr.
 class FrameReader {
@@ -53,15 +52,15 @@ public:
     ~FrameReader();
 
     const FrameFormat& format() const;
-    /// Frames a second; 25 for images and where the container does not say.
+    /// Frames a second; 25 for images and if the container does not say.
     double rate() const;
-    /// Frames of the selection by the container's word, which a damaged file does not keep; -1: it does not say.
+    /// Frames of the selection according to the container, which may be wrong for a damaged file; -1: it does not say.
     Index frames_expected() const;
     /// Frames read so far.
     Index position() const;
-    /// Seconds, for `time`.
+    /// Unit of `time`, in seconds.
     Ratio time_unit() const;
-    /// When the last frame is shown, from the first one of the selection on. Images take 1/25 s each.
+    /// Time at which the last frame is shown, from the first one of the selection on. Images take 1/25 s each.
     FrameTime time() const;
     /// Width over height of a pixel, after scaling: the picture keeps its proportions.
     Ratio pixel_aspect() const;

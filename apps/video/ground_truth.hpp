@@ -10,16 +10,16 @@
 
 namespace quoin::video {
 
-/// The labels of a video's frames (`MaskScore`), one image a frame: a folder of them, or a folder in the layout of
-/// ChangeDetection.net: `groundtruth/`, with `ROI.*` (not scored where it is black) and `temporalROI.txt` (first and last
-/// frame that are scored, counted from 1), where they are there.
+/// The labels of a video's frames (`MaskScore`), one image a frame. They come from a folder of images, or from a folder
+/// in the layout of ChangeDetection.net: `groundtruth/`, and if they exist `ROI.*` (frames are not scored where it is
+/// black) and `temporalROI.txt` (first and last frame that are scored, counted from 1).
 class GroundTruth {
 public:
-    /// For frames of `size` from number `start` on; images of another size are scaled to the nearest pixel.
-    /// Throws UnreadableFile.
+    /// Opens the labels of frames of `size` from number `start` on; images of another size are scaled to the nearest
+    /// pixel. Throws UnreadableFile.
     GroundTruth(const std::string& folder, FrameFormat size, Index start);
 
-    /// Reads the labels of the next frame; false where the folder has no more.
+    /// Reads the labels of the next frame; false if the folder has no more.
     bool next(std::span<std::uint8_t> labels);
 
 private:

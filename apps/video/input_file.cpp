@@ -90,7 +90,7 @@ av::Codec InputFile::open_decoder(const AVStream& stream) const {
     av::Codec codec = av::own<av::Codec>(avcodec_alloc_context3(decoder));
     if (single_image_) {
         codec->thread_count = 1;
-        // otherwise what is missing of a cut JPEG is grey; a TIFF may have tags that FFmpeg does not know
+        // otherwise the missing part of a cut JPEG is grey; not for TIFF, which may have tags that FFmpeg does not know
         if (decoder->id == AV_CODEC_ID_MJPEG) codec->err_recognition = AV_EF_EXPLODE;
     } else {
         codec->thread_count = 0;

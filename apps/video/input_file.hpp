@@ -10,20 +10,20 @@
 
 namespace quoin::video {
 
-/// An input opened by one of FFmpeg's demuxers. A file is read through a mapping: its name means nothing to FFmpeg but its
-/// extension. A stream is read as it comes, and decoded with little delay. It ends early once `stopped` returns true, which is asked
-/// while the stream is waited for.
+/// An input opened by one of FFmpeg's demuxers. A file is read through a mapping, and FFmpeg uses only the extension of
+/// its name. A stream is read as it comes, and decoded with little delay. It ends early once `stopped` returns true,
+/// which is called while waiting for the stream.
 class InputFile {
 public:
-    /// Demuxed by content or, with `single_image`, as one image whose packet is the whole file.
+    /// Demuxes by content or, with `single_image`, as one image whose packet is the whole file.
     ///
-    /// Throws UnreadableFile for what MappedFile refuses and for what no demuxer knows.
+    /// Throws UnreadableFile if MappedFile refuses the file, or no demuxer knows it.
     explicit InputFile(const std::string& path, bool single_image = false, bool (*stopped)() = nullptr);
     InputFile(const InputFile&) = delete;
     InputFile& operator=(const InputFile&) = delete;
 
     const std::string& path() const { return path_; }
-    /// Of the file; of a stream any number.
+    /// Bytes of the file; for a stream the largest Index.
     Index bytes() const {
         return file_ ? static_cast<Index>(file_->bytes().size()) : std::numeric_limits<Index>::max();
     }
@@ -31,8 +31,8 @@ public:
     std::string_view content() const { return file_->bytes(); }
     AVFormatContext& demuxer() const { return *demuxer_; }
     bool stopped() const { return stopped_ != nullptr && stopped_(); }
-    /// A decoder of one of its streams, which marks every picture that it could not decode whole. One thread's for an
-    /// image. Throws UnreadableFile where this FFmpeg has none.
+    /// Opens a decoder of one of the input's streams. It marks every picture that it could not decode whole. For an
+    /// image it has one thread. Throws UnreadableFile if this FFmpeg has no such decoder.
     av::Codec open_decoder(const AVStream& stream) const;
 
 private:

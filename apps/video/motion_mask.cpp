@@ -18,8 +18,8 @@ struct Bounds {
 constexpr Bounds of_grey{1.5, 3}, of_color{2.36, 3.76};
 constexpr Index radius = 2;  // of a vote
 
-/// Of a row of n pixels, whose windows are so large: 1 where more than half of the window voted for it in the lower byte, and in the
-/// upper one.
+/// Counts the votes for a row of n pixels, whose windows are `widths` wide and `height` high. Sets `lower` to 1 where
+/// more than half of the window voted in the lower byte, otherwise to 0, and `upper` by the upper byte.
 void count_votes(Index n, const std::int16_t* votes, const std::int16_t* widths, Index height,
                  std::uint8_t* __restrict lower, std::uint8_t* __restrict upper) {
     const auto h = static_cast<std::int16_t>(height);
@@ -30,7 +30,7 @@ void count_votes(Index n, const std::int16_t* votes, const std::int16_t* widths,
     }
 }
 
-/// z² of each pixel.
+/// Writes z² of each pixel.
 template <Index channels, class T>
 void set_squares(std::span<const T> r, std::span<const float> noise, double least, std::span<float> squares) {
     const auto pixels = static_cast<Index>(squares.size());
@@ -46,7 +46,7 @@ void set_squares(std::span<const T> r, std::span<const float> noise, double leas
     }
 }
 
-/// The pixels [begin, end) of row y and those that touch them, as far as they lie in the frame.
+/// The pixels [begin, end) of row y and the pixels that touch them, inside the frame.
 class Around {
 public:
     Around(const FrameFormat& format, Index begin, Index end, Index y)
@@ -61,7 +61,8 @@ public:
         for_each(squares, [&](float square) { any |= square > bound ? 1 : 0; });
         return any != 0;
     }
-    /// Whether the pixel in the middle, of z² = `square`, is at an edge and outside: it has less than half of the edge's height.
+    /// Whether the pixel in the middle, of z² = `square`, is at an edge and outside: it has less than half of the
+    /// edge's height.
     bool outside(std::span<const float> squares, float square, Bounds above) const {
         int below = 0;
         float largest = 0;
@@ -119,15 +120,16 @@ void set_majorities(const FrameFormat& grey, std::span<const float> squares, Bou
     });
 }
 
-/// Pixels of one value that lie side by side in a row, and the piece that they belong to.
+/// Consecutive pixels of one value in a row, and their piece.
 struct Run {
     Index row, begin, end;
     std::size_t piece;  // the first run of the piece
-    Index pixels;       // of the piece, where this is its first run
-    bool marked;        // too: whether a run of it is
+    Index pixels;       // of the piece, if this is its first run
+    bool marked;        // likewise, whether any run of the piece is
 };
 
-/// The runs of `value`, joined into pieces where they touch by sides or, if `corners`, by corners. All other pixels are `other`.
+/// Returns the runs of `value`, joined into pieces if they touch by sides or, with `corners`, by corners. All other
+/// pixels are `other`.
 template <class Marks>
 std::vector<Run> runs_of(const FrameFormat& format, std::span<const std::uint8_t> pixels, std::uint8_t value,
                          std::uint8_t other, bool corners, Marks marks) {
@@ -167,7 +169,7 @@ std::vector<Run> runs_of(const FrameFormat& format, std::span<const std::uint8_t
     return runs;
 }
 
-/// Makes foreground of the runs whose piece is `wanted`.
+/// Makes the runs whose piece is `wanted` foreground.
 template <class Wanted>
 void fill(const FrameFormat& format, const std::vector<Run>& runs, std::span<std::uint8_t> mask, Wanted wanted) {
     for (const Run& run : runs) {
@@ -196,7 +198,7 @@ void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<
         set_squares<1>(r, noise, threshold / 2, squares);
     }
     set_majorities(grey, squares, format.channels == 3 ? of_color : of_grey, mask.data(), starts.get());
-    // what is connected to a start
+    // pieces that are connected to a start
     const std::vector<Run> grown = runs_of(grey, mask, 1, 0, /*corners=*/true, [&](Index y, Index begin, Index end) {
         return std::memchr(starts.get() + y * grey.width + begin, 1, static_cast<std::size_t>(end - begin)) != nullptr;
     });

@@ -9,10 +9,10 @@ namespace quoin::video {
 namespace {
 
 constexpr Index span_frames = 6;            // of one range
-constexpr double calm = 0.4;                // share of the ranges, those without what passes
-constexpr double range_of_normal = 2.2599;  // the quantile `calm` of the range of so many normal numbers
+constexpr double calm = 0.4;                // share of the ranges, without anything that passes
+constexpr double range_of_normal = 2.2599;  // the quantile `calm` of the range of span_frames normal numbers
 
-/// The entry that a share `q` of the values is below. Reorders them.
+/// Returns the entry such that a share `q` of the values is below it. Reorders them.
 float quantile(std::vector<float>& values, double q) {
     if (values.empty()) return 0;
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1) + 0.5);
@@ -20,7 +20,7 @@ float quantile(std::vector<float>& values, double q) {
     return *at;
 }
 
-/// √ of the means over 5×5 pixels.
+/// Writes √ of the means over 5×5 pixels.
 template <class SetRow>
 void set_root_of_means(const FrameFormat& format, SetRow set_row, std::span<float> roots) {
     set_window_means<float, 2>(

@@ -69,7 +69,7 @@ bool in_shadow(double x, double y, double width) {
            (std::abs(x - 0.72 * width - slant) < 0.014 && y < 0.66);
 }
 
-/// (x, y) is at most `radius` from the line between (x0, y0) and (x1, y1).
+/// Whether (x, y) is at most `radius` from the line between (x0, y0) and (x1, y1).
 bool on_line(double x, double y, double x0, double y0, double x1, double y1, double radius) {
     const double dx = x1 - x0, dy = y1 - y0;
     const double t = std::clamp(((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy), 0.0, 1.0);
@@ -97,8 +97,8 @@ constexpr Car cars[] = {{-0.20, 0.040, 0.80, 0.36, 0.95, 0.14},
                         {-1.90, 0.045, 0.80, 0.38, 0.12, 0.78},
                         {3.10, -0.038, 0.665, 0.30, 0.96, 0.15}};
 
-/// Brightness of a walker where x is to the right of it and y above its feet, both in its heights, which it has
-/// walked `walked` of.
+/// Returns the brightness of a walker at (x, y), x to the right of it and y above its feet. It has walked the distance
+/// `walked`. All three are in units of its height.
 std::optional<double> part_of(const Walker& walker, double x, double y, double walked) {
     if (std::abs(x) > 0.3 || y < -0.02 || y > 1.02) return std::nullopt;
     const double stride = 0.17 * std::sin(2 * std::numbers::pi * walked / 0.75);
@@ -111,7 +111,7 @@ std::optional<double> part_of(const Walker& walker, double x, double y, double w
     return std::nullopt;
 }
 
-/// The same of a car, in its lengths, x the way it drives.
+/// Returns the brightness of a car at (x, y), in its lengths, with x along its direction of travel.
 std::optional<double> part_of(const Car& car, double x, double y) {
     if (std::abs(x) > 0.5 || y < 0 || y > 0.34) return std::nullopt;
     for (const double wheel : {-0.3, 0.3}) {
@@ -155,7 +155,7 @@ void StreetScene::frame(Index j, std::span<std::uint8_t> pixels, std::span<std::
 
     const double h = static_cast<double>(format_.height), width = static_cast<double>(format_.width) / h,
                  t = static_cast<double>(j);
-    // draws what `part(x, y)` gives for places beside (x0, y0), y upwards, as far as `reach` to both sides and upwards.
+    // draws `part(x, y)`, x to the right of x0 and y upwards from y0, as far as `reach` to both sides and upwards
     const auto draw = [&](double x0, double y0, double reach, auto part) {
         const auto pixel = [&](double v, Index last) { return std::clamp<Index>(static_cast<Index>(v * h), 0, last); };
         for (Index row = pixel(y0 - reach, format_.height); row < pixel(y0 + 0.02, format_.height); ++row) {

@@ -11,7 +11,8 @@ namespace {
 constexpr double two_pi = 2 * std::numbers::pi;
 /// Standard deviation of the sensor's noise: 2.5 grey levels; and as a trouble.
 constexpr double noise = 0.01, much_noise = 0.03;
-/// What a walker covers of the frame's height and width, and how far it goes in a frame, in widths of the frame.
+/// Size of a walker, in heights and widths of the frame, and its slowest and fastest speed, in widths of the frame a
+/// frame.
 constexpr double walker_height = 0.16, walker_width = 0.07, slowest = 0.003, fastest = 0.016;
 constexpr Index walker_count = 9;
 /// Frames after which the troubles come again; when the cloud comes and goes, and when the walker stops and walks on.
@@ -25,7 +26,7 @@ constexpr std::array trees{Tree{0.2, 0.24, 0.12, 0.2}, Tree{0.76, 0.62, 0.14, 0.
 /// Tint of red, green and blue against grey: of the background, of the walkers.
 constexpr std::array<double, 3> background_tint{1.05, 1.0, 0.9}, walker_tint{0.95, 1.0, 1.1};
 
-/// Of variance 1 and nearly normal: a sum of four uniform numbers.
+/// Returns a nearly normal number of variance 1, a sum of four uniform numbers.
 double nearly_normal(std::uint64_t key) {
     const std::uint64_t word = random_word(key);
     const auto part = [&](int i) { return static_cast<double>((word >> (16 * i)) & 0xffff) * 0x1p-16 - 0.5; };

@@ -9,7 +9,7 @@
 
 namespace quoin::video {
 
-/// What makes the masks of a scene hard to find.
+/// Troubles that make the masks of a scene hard to find.
 struct SceneTroubles {
     bool noise = false;     ///< three times the noise: its standard deviation is 7.7 grey levels
     bool leaves = false;    ///< two trees whose leaves sway
@@ -17,11 +17,12 @@ struct SceneTroubles {
     bool standing = false;  ///< a walker comes, stands still for 40 frames and goes
 };
 
-/// What robust PCA and background subtraction are measured with.
+/// A scene for measuring robust PCA and background subtraction.
 ///
 /// A textured background under light that drifts slowly, in strength and in direction (rank 3), sensor noise, and
-/// walkers: ellipses with a texture of their own, brighter or darker than all of the background, which cross the frame at
-/// their own speeds. Then the troubles, each of which comes again after 150 frames. Leaves that sway are background.
+/// walkers: ellipses with a texture of their own, brighter or darker than all of the background, which cross the frame
+/// at their own speeds. The troubles come in addition, and each comes again after 150 frames. Leaves that sway are
+/// background.
 class SyntheticScene : public Scene {
 public:
     /// Throws InvalidArgument for a frame smaller than 32×32.
@@ -34,7 +35,7 @@ private:
     struct Walker {
         double x, y, half_width, half_height, speed, brightness;
     };
-    /// The leaf at pixel (x, y) in frame j, in [0, 1]; none where no tree is.
+    /// Returns the leaf at pixel (x, y) at time t, in [0, 1]; none outside the trees.
     std::optional<double> leaf(double x, double y, double t) const;
 
     FrameFormat format_;

@@ -100,7 +100,8 @@ private:
         if (error < 0 && error != AVERROR_EOF) refuse(av::reason(error));
     }
 
-    /// The frames of the header, where the index has not fewer: some AVI count those that they leave out.
+    /// Returns the number of frames by the header, or −1 if the index has fewer, because some AVI files count frames
+    /// that they leave out.
     Index count_frames() const {
         Index whole = 0;
         const int entries = avformat_index_get_entries_count(stream_);
@@ -114,9 +115,10 @@ private:
         return last != nullptr && last->pos + last->size > input_.bytes();
     }
 
-    /// Where packets end early, some of the frames that the decoder still holds follow frames that it has never seen:
-    /// those that are stored behind them. Their time is then more than the longest step so far after the last frame's.
-    /// Where the container shows no damage, that counts in streams that reorder frames at a constant rate.
+    /// Whether a picture follows frames that the decoder has never seen. This happens if packets end early, because the
+    /// missing frames are stored after frames that the decoder still holds. The picture's time is then later than the
+    /// last frame's by more than the longest step so far. If the container shows no damage, this counts only in streams
+    /// that reorder frames at a constant rate.
     bool skips_frames(const AVFrame& picture) const {
         if (decoded_ == 0) return false;
         if (picture.best_effort_timestamp == AV_NOPTS_VALUE) return !reason_.empty();
@@ -131,8 +133,8 @@ private:
         }
         time_ = picture.best_effort_timestamp;
     }
-    /// Gives the picture its time in `unit_`, after the one before: one without a time comes a usual step later, and one whose time
-    /// goes back, as where a stream starts anew, shifts all that follow.
+    /// Gives the picture its time in `unit_`, after the one before: one without a time comes a usual step later, and
+    /// one whose time goes back, as where a stream starts anew, shifts all that follow.
     void set_time(AVFrame& picture) {
         const std::int64_t next = shown_ + step_, stamp = picture.best_effort_timestamp;
         std::int64_t time = next;

@@ -81,22 +81,22 @@ private:
 /// An .mp4 of one stream, with its index first.
 class Mp4 {
 public:
-    /// `time_base`: seconds, in which its packets come.
+    /// `time_base`: unit of the times of its packets, in seconds.
     Mp4(const std::string& path, AVRational time_base) : output_(path) {
         AVFormatContext* context = nullptr;
         avformat_alloc_output_context2(&context, nullptr, "mp4", nullptr);
         muxer_ = av::own<av::Muxer>(context);
         muxer_->pb = output_.io();
-        // to put the index first, the muxer reads what it wrote
+        // to put the index first, the muxer reads its own output
         muxer_->url = av_strdup(("file:" + output_.file().temporary_path()).c_str());
         stream_ = avformat_new_stream(muxer_.get(), nullptr);
         if (muxer_->url == nullptr || stream_ == nullptr) av::out_of_memory();
         stream_->time_base = time_base;
     }
 
-    /// Its codec, to be set before `begin`.
+    /// Codec of the stream, to be set before `begin`.
     AVCodecParameters& codec() { return *stream_->codecpar; }
-    /// Too, once the codec is set.
+    /// Sets the pixel aspect. Call it before `begin`, after the codec is set.
     void set_pixel_aspect(Ratio aspect) {
         stream_->sample_aspect_ratio = stream_->codecpar->sample_aspect_ratio = av::rational(aspect);
     }
@@ -108,7 +108,7 @@ public:
         av_dict_free(&options);
         output_.check(error);
     }
-    /// Takes what the packet holds. Its times are in units of `time_base`.
+    /// Writes the packet, and takes its content. Its times are in units of `time_base`.
     void write(AVPacket& packet, AVRational time_base) {
         av_packet_rescale_ts(&packet, time_base, stream_->time_base);
         packet.stream_index = 0;
@@ -126,7 +126,7 @@ private:
     AVStream* stream_;
 };
 
-/// The encoder's next packet; false when it wants a frame, or the end was reached.
+/// Receives the encoder's next packet. Returns false if it needs a frame, or the end was reached.
 bool receive(AVCodecContext& encoder, AVPacket& packet, Output& output) {
     const int error = avcodec_receive_packet(&encoder, &packet);
     if (error == AVERROR(EAGAIN) || error == AVERROR_EOF) return false;
@@ -156,8 +156,8 @@ void check_video(const FrameFormat& format) {
     }
 }
 
-/// x264 holds tens of frames, to look ahead and for its threads: 0.7 GB of 4K. Of frames that are twice as large as this it gets
-/// few to hold, at the same quality (docs/performance.md has sizes).
+/// x264 holds tens of frames, to look ahead and for its threads: 0.7 GB of 4K. Of frames that are twice as large as
+/// this it gets few to hold, at the same quality (docs/performance.md has sizes).
 constexpr Index full_hd = 1920 * 1080;
 
 int even(Index size) { return static_cast<int>(size + size % 2); }
@@ -178,7 +178,7 @@ struct VideoWriter::Impl {
 
     void write(std::span<const std::uint8_t> frame);
     void finish();
-    /// Gives the encoder a picture, or null for the end, and the muxer what comes out.
+    /// Gives the encoder a picture, or null for the end, and passes the encoder's packets to the muxer.
     void encode(const AVFrame* picture);
 
     FrameFormat format;
@@ -244,7 +244,7 @@ VideoWriter::Impl::Impl(const std::string& path, FrameFormat format_, double rat
 void VideoWriter::Impl::encode(const AVFrame* picture) {
     file.output().check(avcodec_send_frame(encoder.get(), picture));
     while (receive(*encoder, *packet, file.output())) {
-        packet->duration = 1;  // encoders leave it open, and readers leave out what is beyond the end
+        packet->duration = 1;  // encoders leave it open, and readers skip packets beyond the end
         file.write(*packet, encoder->time_base);
     }
 }
@@ -279,7 +279,8 @@ void join_videos(const std::vector<std::string>& parts, const std::string& path,
     av::silence();
     const AVRational period = av_inv_q(per_second(rate)), unit = av::rational(shape.unit);
     const auto count = static_cast<Index>(shape.times.size());
-    // when frame k is shown: also of those before the first and after the last, as frames are stored before they are shown
+    // when frame k is shown: also of those before the first and after the last, as frames are stored before they are
+    // shown
     const auto time_of = [&](Index k) {
         if (k < 0) return k * std::max<std::int64_t>(1, av_rescale_q(1, period, unit));
         if (k < count) return shape.times[static_cast<std::size_t>(k)].begin;

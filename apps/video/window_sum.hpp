@@ -9,12 +9,12 @@
 
 namespace quoin::video {
 
-/// Pixels of the window of `radius` pixels either side of `at` that lie in a row or column of `size`.
+/// Returns how many pixels of the window of `radius` pixels on either side of `at` lie in a row or column of `size`.
 inline Index window_size(Index at, Index radius, Index size) {
     return std::min(size - 1, at + radius) - std::max<Index>(0, at - radius) + 1;
 }
 
-/// That of each entry of a row.
+/// Returns `window_size` for each entry of a row.
 template <class Size>
 std::vector<Size> window_widths(const FrameFormat& format, Index radius) {
     std::vector<Size> widths;
@@ -23,15 +23,16 @@ std::vector<Size> window_widths(const FrameFormat& format, Index radius) {
     return widths;
 }
 
-/// For each row y of a frame finish(y, sums): of each entry the sum over the window of (2·radius + 1)² pixels about it, as far as it lies
-/// in the frame. set_row(y, entries) writes the entries of a row. Rows are shared out to OpenMP's threads.
+/// Calls finish(y, sums) for each row y of a frame. `sums` has for each entry the sum over the window of (2·radius +
+/// 1)² pixels about it, inside the frame. set_row(y, entries) writes the entries of a row. Rows are shared out to
+/// OpenMP's threads.
 template <class Sum, Index radius, class SetRow, class Finish>
 void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish) {
     constexpr Index window = 2 * radius + 1;
     const Index row = format.width * format.channels, step = format.channels;
 #pragma omp parallel
     {
-        // a row lies between zeros; sums along row k lie at k % window, and zeros behind them
+        // a row lies between zeros; sums along row k lie at k % window, and zeros follow after the sums
         std::vector<Sum> padded(static_cast<std::size_t>(row + 2 * radius * step)),
             along(static_cast<std::size_t>((window + 1) * row)), sums(static_cast<std::size_t>(row));
         const auto sum_along = [&](Index y) {
@@ -44,7 +45,7 @@ void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish) {
                 to[i] = sum;
             }
         };
-        Index summed = 0;  // rows, the last ones of which `along` has
+        Index summed = 0;  // number of rows; `along` has the last ones
 #pragma omp for schedule(static)
         for (Index y = 0; y < format.height; ++y) {
             const Index first = std::max<Index>(0, y - radius), end = std::min(format.height, y + radius + 1);
@@ -65,7 +66,7 @@ void for_window_sums(const FrameFormat& format, SetRow set_row, Finish finish) {
     }
 }
 
-/// means := finish(mean) of the mean over each of these windows.
+/// Sets means := finish(mean) for the mean over each of these windows.
 template <class Sum, Index radius, class SetRow, class Finish>
 void set_window_means(const FrameFormat& format, SetRow set_row, Finish finish, std::span<Sum> means) {
     const std::vector<Sum> widths = window_widths<Sum>(format, radius);

@@ -21,7 +21,7 @@ enum class Device { Host, Cuda, Auto };
 /// "host", "cuda", "auto".
 const char* to_string(Device device);
 
-/// What every subcommand that computes understands.
+/// Arguments of every subcommand that computes.
 struct CommonArguments {
     int threads = 0;
     bool json = false;
@@ -47,7 +47,7 @@ void add_device_argument(CLI::App& command, Device& device);
 /// Adds --trace.
 void add_trace_argument(CLI::App& command, std::string& path);
 
-/// A context of --threads threads; the BLAS and the OpenMP loops of the program itself then use as many.
+/// Returns a context of --threads threads; the BLAS and the OpenMP loops of the program itself then use as many.
 Context<Host> make_context(const CommonArguments& arguments);
 
 struct Shape {
@@ -59,18 +59,18 @@ struct Shape {
 [[noreturn]] void refuse_argument(const std::string& argument, const std::string& why);
 /// Throws NoSuchName.
 [[noreturn]] void refuse_name(const std::string& argument, const std::string& text, std::vector<std::string> names);
-/// The parts of "a,b,c".
+/// Returns the parts of "a,b,c".
 std::vector<std::string> split_list(const std::string& text);
 
-// Each of these refuses what it cannot read.
+// Each of these functions refuses text that it cannot read.
 
-/// "1000000x192".
+/// Parses "1000000x192".
 Shape parse_shape(const std::string& argument, const std::string& text);
-/// A non-negative decimal integer that fits 64 bits.
+/// Parses a non-negative decimal integer that fits 64 bits.
 Index parse_dimension(const std::string& argument, const std::string& text);
-/// Refuses a matrix whose elements, in f64, no 64-bit count of bytes can number.
+/// Refuses a matrix whose size in bytes, in f64, does not fit 64 bits.
 void check_shape(const std::string& argument, Shape shape);
-/// "a,b,c", split and each part parsed by `parse(argument, part)`.
+/// Splits "a,b,c", and parses each part by `parse(argument, part)`.
 template <class Parse>
 auto parse_list(const std::string& argument, const std::string& text, Parse parse) {
     std::vector<decltype(parse(argument, text))> values;
@@ -78,7 +78,7 @@ auto parse_list(const std::string& argument, const std::string& text, Parse pars
     return values;
 }
 
-/// The value among `values` whose name `to_string(value)` is `text`.
+/// Returns the value among `values` whose name `to_string(value)` is `text`.
 template <class Value>
 Value parse_name(const std::string& argument, const std::string& text, std::span<const Value> values) {
     std::vector<std::string> names;

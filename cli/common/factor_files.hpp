@@ -11,7 +11,7 @@ class App;
 
 namespace quoin::cli {
 
-/// What `quoin factor` reads and writes, in one process or in several.
+/// Input and outputs of `quoin factor`, in one process or in several.
 struct FactorFiles {
     std::string input, out;
     bool r_only = false, verify = false;
@@ -19,7 +19,7 @@ struct FactorFiles {
     SecondPass second_pass = SecondPass::Auto;
     bool restart = false;
 
-    /// From file to file within `cap` bytes.
+    /// Returns the options for factoring from file to file within `cap` bytes.
     FileOptions file_options(double cap) const {
         FileOptions options;
         options.memory = cap;
@@ -35,10 +35,10 @@ void add_factor_files(CLI::App& command, FactorFiles& files);
 /// Adds --second-pass and --restart.
 void add_file_route(CLI::App& command, FactorFiles& files);
 
-/// All that it writes, with one option or another.
+/// All files that it may write.
 inline const std::vector<std::string> every_output = {"Q.npy", "R.npy", "S.npy", "T.npy", "V.npy"};
 
-/// What --verify has measured.
+/// Prints the accuracy that --verify has measured.
 void print_accuracy(double residual, double orthogonality);
 
 }  // namespace quoin::cli

@@ -15,7 +15,7 @@ inline double factor_flops(Index m, Index n) {
     return 2 * p * k * k - 2 * k * k * k / 3;
 }
 
-/// The same and the m×k thin Q, 2mk² − 2k³/3 more.
+/// Householder QR and the m×k thin Q, which takes 2mk² − 2k³/3 more.
 inline double thin_qr_flops(Index m, Index n) { return factor_flops(m, n) + factor_flops(m, std::min(m, n)); }
 
 /// Least squares with `rhs` right-hand sides: QR, Qᵀb and a triangular solve.

@@ -114,7 +114,7 @@ bool is_matrix(const std::string& path) {
         if (extension == matrix) return true;
     }
     std::error_code error;
-    if (path == "-" || fs::is_fifo(path, error)) return true;  // what is read of a pipe is gone
+    if (path == "-" || fs::is_fifo(path, error)) return true;  // bytes read from a pipe are gone
     std::string head(14, '\0');
     std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
     return head.starts_with("\x93NUMPY") || head == "%%MatrixMarket";

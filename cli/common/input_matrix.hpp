@@ -10,7 +10,7 @@ class App;
 
 namespace quoin::cli {
 
-/// What a command says of an argument that is a matrix.
+/// Text in --help for an argument that is a matrix.
 inline constexpr const char* matrix_formats =
     ".npy, Matrix Market or CSV, each also as .gz; of an .npz the array NAME as data.npz:NAME;\n"
     "- is standard input";
@@ -22,13 +22,14 @@ inline constexpr const char* reading_heading =
 /// Adds --delimiter, --decimal, --header, --no-header, --skip, --comment, --columns and --missing.
 void add_reading_arguments(CLI::App& command, MatrixFileOptions& options);
 
-/// Opens a matrix, and says on stderr what was taken for a header and what is left out. `memory`: --memory, or 0.
+/// Opens a matrix. Reports on stderr which part was taken for a header, and which parts are left out. `memory`:
+/// --memory, or 0.
 MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index memory);
 
 /// Whether a file is a matrix by its name or its first bytes; everything else is left to the readers of frames.
 bool is_matrix(const std::string& path);
 
-/// The path of the file that `path` names a matrix in.
+/// Returns the file of a matrix: `path` without the name of an array in it.
 std::string file_of_matrix(const std::string& path);
 
 }  // namespace quoin::cli

@@ -4,14 +4,14 @@
 
 namespace quoin::cli {
 
-/// While one lives, the first SIGINT or SIGTERM asks `ctx` to stop, so that the library throws Interrupted and every
-/// unfinished output is removed on the way out; a second signal removes them and ends the program at once.
+/// While a guard lives, the first SIGINT or SIGTERM requests `ctx` to stop, so that the library throws Interrupted and
+/// every unfinished output is removed on the way out. A second signal removes the outputs and ends the program at once.
 class InterruptGuard {
 public:
     template <class D>
     explicit InterruptGuard(Context<D>& ctx)
         : InterruptGuard(Target{&ctx, [](void* of) { static_cast<Context<D>*>(of)->request_stop(); }}) {}
-    /// The first signal stops nothing by itself: a loop of the program asks `interrupted()`.
+    /// The first signal stops nothing by itself. A loop of the program must check `interrupted()`.
     InterruptGuard() : InterruptGuard(Target{nullptr, [](void*) {}}) {}
     ~InterruptGuard();
     InterruptGuard(const InterruptGuard&) = delete;
@@ -30,7 +30,7 @@ private:
 
 /// Whether a signal has come; for the program's own loops.
 bool interrupted();
-/// Throws Interrupted if so.
+/// Throws Interrupted if a signal has come.
 void throw_if_interrupted();
 
 /// The shell's convention for a program ended by the signal that came: 128 + its number, so 130 for Ctrl-C.

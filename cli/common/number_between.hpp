@@ -7,7 +7,7 @@
 
 namespace quoin::cli {
 
-/// Refuses what is no number from `least` to `most`, NaN included.
+/// Returns a validator that refuses text that is no number from `least` to `most`. It refuses NaN, too.
 template <class Number>
 CLI::Validator number_between(Number least, Number most) {
     return CLI::Validator(

@@ -23,35 +23,36 @@ namespace quoin::cli {
 /// The device that a command runs on.
 struct DeviceInUse {
     Device device = Device::Host;  ///< Host or Cuda
-    std::string description;       ///< of it, and why it was chosen where that is not plain
+    std::string description;       ///< of the device, and the reason for it if needed
     double start_up_seconds = -1;  ///< of CUDA, its libraries and kernels; -1 on the host
 };
 
-/// The end of a report's JSON: device and, on a GPU, what the time of the computation does not contain.
+/// Adds the end of a report's JSON: device and, on a GPU, the times that the time of the computation does not include.
 void add_device(JsonLine& line, const DeviceInUse& device, double transfer_in_seconds, double transfer_out_seconds);
-/// The lines of a report that say the same, where --device was given.
+/// Prints the lines of a report with the same content, if --device was given.
 void print_device(const CommonArguments& arguments, const DeviceInUse& device, double transfer_in_seconds,
                   double transfer_out_seconds);
 
 /// Waits for the work on a GPU.
 inline void wait(Context<Host>&) {}
-/// A in host memory: A itself, or a copy.
+/// Returns A in host memory: A itself, or a copy.
 template <class T>
 const Matrix<T>& on_host(Context<Host>&, const Matrix<T>& A) {
     return A;
 }
-/// The same of a view; a copy lives in `storage`.
+/// Returns a view of A in host memory: A itself, or a copy in `storage`.
 template <class T>
 MatrixView<const T> on_host(Context<Host>&, MatrixView<const T> A, Matrix<T>&) {
     return A;
 }
-/// A, where the context computes.
+/// Moves A to the device of the context.
 template <class T>
 Matrix<T> to_device(Context<Host>&, Matrix<T>&& A) {
     return std::move(A);
 }
-/// Calls `work(A)` for a small matrix A of the same width, before that of the command: CUDA loads its libraries and kernels
-/// at their first use, which takes longer than most computations. Adds the time to `use`. Nothing on the host.
+/// Calls `work(A)` for a small matrix A as wide as the command's matrix, before the command's work, because CUDA loads
+/// its libraries and kernels at their first use, which takes longer than most computations. Adds the time to `use`.
+/// Does nothing on the host.
 template <class T, class Work>
 void load_kernels(Context<Host>&, Index, Index, DeviceInUse&, Work&&) {}
 #ifdef QUOIN_HAVE_CUDA
@@ -96,15 +97,15 @@ std::string matrix_in_words(const MatrixFile& file);
 [[noreturn]] void refuse_gpu(const std::string& why);
 
 #ifdef QUOIN_HAVE_CUDA
-/// The GPU that CUDA counts first, or nothing where --device auto finds none; `use` then says so.
+/// Opens the GPU that CUDA counts first. Returns nothing if --device auto finds no GPU; `use` then says so.
 std::optional<Context<Cuda>> open_gpu(const CommonArguments& arguments, DeviceInUse& use);
-/// Whether the GPU has `bytes` free, for what --device auto decides by. Throws OutOfMemory for --device cuda.
+/// Whether the GPU has `bytes` free, as --device auto needs to know. Throws OutOfMemory for --device cuda.
 bool fits_gpu(const CommonArguments& arguments, const Context<Cuda>& ctx, const std::string& what, double bytes,
               DeviceInUse& use);
 #endif
 
-/// Calls `run(ctx, in_use)` with a context of the device that --device asks for, stopped by Ctrl-C. `bytes_on_gpu(ctx)` is
-/// the memory that `what` takes there.
+/// Calls `run(ctx, in_use)` with a context of the device that --device selects. Ctrl-C stops the context.
+/// `bytes_on_gpu(ctx)` is the memory that `what` takes on the GPU.
 template <class BytesOnGpu, class Run>
 void on_device(const CommonArguments& arguments, [[maybe_unused]] const std::string& what,
                [[maybe_unused]] BytesOnGpu&& bytes_on_gpu, Run&& run) {

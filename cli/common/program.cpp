@@ -44,7 +44,7 @@ public:
     }
 };
 
-/// What is wrong with the command line, in one sentence that names the option.
+/// Returns the error of the command line in one sentence that names the option.
 std::string in_plain_words(const CLI::ParseError& error) {
     const std::string text = error.what();
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
@@ -59,7 +59,7 @@ std::string in_plain_words(const CLI::ParseError& error) {
     return text;
 }
 
-/// How many letters to insert, delete or replace to make `a` of `b`.
+/// Returns the number of letters to insert, delete or replace to turn `b` into `a`.
 std::size_t distance(const std::string& a, const std::string& b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -74,7 +74,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
     return row.back();
 }
 
-/// ": did you mean 'factor'?" if one of `names` is close to `name`, else "".
+/// Returns ": did you mean 'factor'?" if one of `names` is close to `name`, else "".
 std::string suggestion(const std::string& name, const std::vector<std::string>& names) {
     const auto closest = std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
         return distance(name, a) < distance(name, b);
@@ -98,7 +98,7 @@ std::string version_text() { return fmt::format("quoin {}", version()); }
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
-/// Whether mpiexec has started this process and others beside it. A process of an MPI program may start `quoin` alone.
+/// Whether mpiexec has started this process together with others. A process of an MPI program may start `quoin` alone.
 bool is_one_of_several() {
     const char* const sizes[] = {std::getenv("OMPI_COMM_WORLD_SIZE"), std::getenv("PMI_SIZE"),
                                  std::getenv("MPI_LOCALNRANKS")};
@@ -113,8 +113,8 @@ bool is_one_of_several() {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/// Writes the version, which needs no library, and refuses limits of memory in which OpenBLAS tries for ever to get its buffer of
-/// 128 MiB as it is loaded.
+/// Writes the version, which needs no library. Refuses memory limits under which OpenBLAS, while it is loaded, would
+/// try for ever to get its buffer of 128 MiB.
 void before_libraries(int argc, char** argv, char**) {
     const auto end = [](int file, const std::string& text, int exit_code) {
         const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());

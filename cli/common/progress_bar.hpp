@@ -6,10 +6,11 @@
 
 namespace quoin::cli {
 
-/// A bar on stderr for as long as it lives, where stderr is a terminal and the work outlasts a second.
+/// A bar on stderr for as long as it lives, if stderr is a terminal and the work outlasts a second.
 class ProgressBar {
 public:
-    /// `fraction`, of work done, in [0, 1], is called from the bar's own thread, as is `rate`, which is shown behind it.
+    /// `fraction` returns the fraction of work done, in [0, 1]. `rate` returns text that is shown after it. The bar's
+    /// own thread calls both.
     ProgressBar(std::string label, std::function<double()> fraction, std::function<std::string()> rate = {});
 
 private:

@@ -23,7 +23,8 @@ struct RowBlocks {
     Range block(Index i) const { return {i * block_rows, std::min(rows, (i + 1) * block_rows)}; }
 };
 
-/// Calls `f(range)` for every block, under a progress bar. Throws Interrupted between two blocks once a signal has come.
+/// Calls `f(range)` for every block, under a progress bar. Throws Interrupted between two blocks once a signal has
+/// come.
 template <class F>
 void for_each_block(const std::string& label, RowBlocks blocks, F&& f) {
     std::atomic<Index> rows_done{0};
@@ -36,7 +37,7 @@ void for_each_block(const std::string& label, RowBlocks blocks, F&& f) {
     }
 }
 
-/// A(rows, :) of a file, by every thread where its format allows.
+/// Reads A(rows, :) of a file, with all threads if its format allows.
 template <class T>
 void read_rows(const MatrixFile& file, Range rows, MatrixView<T> out) {
     if (!file.streams()) return file.read_rows<T>(rows, out);
@@ -50,7 +51,7 @@ void read_rows(const MatrixFile& file, Range rows, MatrixView<T> out) {
     }
 }
 
-/// The rows of a file for what asks for them piece by piece. Throws Interrupted once a signal has come.
+/// Returns a reader of the rows of a file, piece by piece. It throws Interrupted once a signal has come.
 template <class T>
 RowReader<T> reader_of(const MatrixFile& file) {
     return [&file](Range rows, MatrixView<T> block) {
@@ -59,7 +60,8 @@ RowReader<T> reader_of(const MatrixFile& file) {
     };
 }
 
-/// The whole matrix of a file on the context's device, once it is there: a GPU gets one block of rows while the next one is read.
+/// Reads the whole matrix of a file to the context's device, and waits for it. A GPU gets one block of rows while the
+/// next one is read.
 template <class T, class D>
 Matrix<T, D> read_matrix(Context<D>& ctx, const MatrixFile& file) {
     Matrix<T, D> A(ctx, file.rows(), file.cols());
@@ -78,7 +80,7 @@ Matrix<T, D> read_matrix(Context<D>& ctx, const MatrixFile& file) {
     return A;
 }
 
-/// All rows of A into a file that has its shape.
+/// Writes all rows of A to a file that has its shape.
 template <class T, class D>
 void write_matrix(Context<D>& ctx, NpyRowWriter<T>& writer, const std::string& label, View<const T, D> A) {
     std::atomic<Index> rows_done{0};
@@ -91,7 +93,8 @@ void write_matrix(Context<D>& ctx, NpyRowWriter<T>& writer, const std::string& l
     });
 }
 
-/// What the reader of `file` itself holds in memory while rows are read: text is parsed whole, .npy is mapped.
+/// Returns the bytes that the reader of `file` itself holds in memory while rows are read. Text is parsed whole, .npy
+/// is mapped.
 inline double reader_bytes(const MatrixFile& file) {
     return file.streams() ? 0 : sizeof(double) * static_cast<double>(file.rows()) * static_cast<double>(file.cols());
 }

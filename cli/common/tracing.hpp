@@ -7,11 +7,11 @@
 
 namespace quoin::cli {
 
-/// --trace: a timeline of what a context does while this lives. Nothing without a path.
+/// Records a timeline of the work of a context while this object lives, for --trace. Does nothing without a path.
 template <class D>
 class Tracing {
 public:
-    /// Throws UnwritableFile at once where it will not be possible to write.
+    /// Throws UnwritableFile at once if the file cannot be written.
     Tracing(Context<D>& ctx, const std::string& path) : ctx_(ctx), path_(path) {
         if (path_.empty()) return;
         io::AtomicFile{path_};
@@ -25,7 +25,7 @@ public:
     void write() const {
         if (!path_.empty()) trace_.write(path_);
     }
-    /// Of all ranks, each of which calls it.
+    /// Writes the timeline of all ranks. Every rank calls it.
     void write(Communicator& comm) const {
         if (!path_.empty()) write_trace(path_, trace_, comm);
     }

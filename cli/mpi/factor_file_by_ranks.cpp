@@ -21,7 +21,8 @@ namespace quoin::cli {
 
 namespace {
 
-/// Of the process that needs most, with its rows in memory. Processes of fewer than n rows lend them to one that has n.
+/// Returns the memory of the process that needs most, with its rows in memory. Processes with fewer than n rows lend
+/// them to one that has n.
 template <class T>
 double bytes_in_memory(const Context<Host>& ctx, int ranks, Index m, Index n, Options options) {
     if (m < n) return 3 * sizeof(T) * static_cast<double>(m) * static_cast<double>(n);
@@ -29,7 +30,7 @@ double bytes_in_memory(const Context<Host>& ctx, int ranks, Index m, Index n, Op
         .memory_bytes;
 }
 
-/// Of all processes.
+/// Returns the sum of x over all processes.
 double sum(RankSession& ranks, double x) {
     Context<Host> host(1);
     ranks.comm().all_reduce<double>(host, {&x, 1, 1});

@@ -139,8 +139,8 @@ int main(int argc, char** argv) {
     using namespace quoin::cli;
     let_waiting_threads_sleep(argv);
     std::optional<MpiSession> mpi;
-    if (argc < 2 || std::string(argv[1]) != "--describe") mpi.emplace();  // a build asks for that, without mpiexec
-    // what all have to say is said by process 0
+    if (argc < 2 || std::string(argv[1]) != "--describe") mpi.emplace();  // a build runs this, without mpiexec
+    // process 0 prints for all
     if (mpi && mpi->rank() != 0 && (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr)))
         return EX_OSERR;
     Program program(

@@ -1,29 +1,31 @@
 #pragma once
 
-// Eigenvalues of a symmetric B (n×n, n <= 128), nearly diagonal at best, by two-sided Jacobi rotations in the parallel order
-// of a round robin, in one block; and the rotations applied to the rows of V, a warp a row, in a second kernel.
+// Computes the eigenvalues of a symmetric B (n×n, n <= 128), which at best is nearly diagonal, by two-sided Jacobi
+// rotations in the parallel order of a round robin, in one block. A second kernel applies the rotations to the rows of
+// V, one warp a row.
 //
 // A sweep is N − 1 steps, N = n or n + 1 and at least 6, each with h = N/2 rotations of disjoint pairs (p_k, q_k):
 //
 //   p_k = s + k mod N − 1,  q_k = s − k mod N − 1,  q_0 = N − 1       in step s
 //
-// B lies in shared memory, both triangles, its diagonal apart. A step turns every 2×2 block (pair k, pair l), k < l, from
-// both sides; the block and its mirror image belong to one thread, always the same positions. The next step's pairs lie in
-// the blocks (0, 1), (k, k + 2) and (h − 2, h − 1): the first warps own those and find the next rotations as soon as their
-// block is turned, while the other warps turn the rest. So a step has one barrier.
+// B is in shared memory with both triangles, and its diagonal separately. A step turns every 2×2 block (pair k, pair
+// l), k < l, from both sides. One thread owns the block and its mirror image, at positions that never change. The pairs
+// of the next step lie in the blocks (0, 1), (k, k + 2) and (h − 2, h − 1). The first warps own these blocks and find
+// the next rotations as soon as they have turned them, while the other warps turn the rest. So a step has one barrier.
 //
-// An angle is computed in f32: what it leaves of b_pq is 1e-7 of it, and c² + s² = 1 in f64. What is not above `smallest`
-// times the bound below is not turned; pairs of blocks that do not turn are not touched.
+// An angle is computed in f32. It leaves 1e-7 of b_pq, and c² + s² = 1 in f64. A pair is not turned if b_pq is at most
+// `smallest` times the bound below. Blocks of two pairs that do not turn are not touched.
 //
-// Ends after the sweep behind which |b_ij| <= max(tolerance √(β max(b_ii, b_jj)), uβ/2) for all i < j, β the largest b_ii on
-// entry, u of f64, to which a Gram matrix is not known. b_ij moves V diag(f) Vᵀ, f = (1 − τ/σ)₊, by b_ij (f_i − f_j)/(σ_i² − σ_j²)
-// at the place i, j, at most b_ij/(σ_i(σ_i + σ_j)) for σ_i >= σ_j, and so X V diag(f) Vᵀ by tolerance ‖X‖ at most, for every τ.
-// With τ = `threshold` known, f is 0 on what lies below it, whose part of B need not be diagonal: it is enough that every
-// |b_ij| <= (τ² − max(b_ii, b_jj))/n there, so that by Gershgorin's theorem none of its eigenvalues is above τ². Its pairs
-// are turned all the same: b_jk left between them would return to b_ij, i above, with every rotation of (i, k).
+// The sweeps end once |b_ij| <= max(tolerance √(β max(b_ii, b_jj)), uβ/2) for all i < j. β is the largest b_ii on
+// entry, and u belongs to f64; a Gram matrix is not known to uβ/2. An entry b_ij moves V diag(f) Vᵀ, f = (1 − τ/σ)₊, at
+// the place i, j by b_ij (f_i − f_j)/(σ_i² − σ_j²), at most b_ij/(σ_i(σ_i + σ_j)) for σ_i >= σ_j. So it moves X V
+// diag(f) Vᵀ by at most tolerance ‖X‖, for every τ. If τ = `threshold` is known, f is 0 for σ below it, and this part
+// of B need not be diagonal. It is enough that every |b_ij| <= (τ² − max(b_ii, b_jj))/n there, because then by
+// Gershgorin's theorem none of its eigenvalues is above τ². Its pairs are turned all the same. Otherwise every rotation
+// of (i, k), i above, would return a remaining b_jk to b_ij.
 //
-// Shared: N(N + 1) doubles and 5 KB, 137 KB for n = 128. 12 shared accesses of 8 bytes a block: h² · 48 bytes a step, 0.5 µs
-// for n = 100, which is what bounds it.
+// Shared memory: N(N + 1) doubles and 5 KB, 137 KB for n = 128. A block takes 12 shared accesses of 8 bytes, and a step
+// h² · 48 bytes, 0.5 µs for n = 100. These accesses bound the time.
 
 #include <cfloat>
 
@@ -44,12 +46,12 @@ struct JacobiOutcome {
 
 __host__ __device__ constexpr int jacobi_order(int n) { return n < 6 ? 6 : n + n % 2; }
 __host__ __device__ constexpr int jacobi_steps(int n) { return jacobi_order(n) - 1; }
-/// Of a step.
+/// Number of pairs that one step turns.
 __host__ __device__ constexpr int jacobi_pairs(int n) { return jacobi_order(n) / 2; }
-/// (c, s) of every rotation that there may be.
+/// Largest number of rotations (c, s) of all sweeps together.
 constexpr Index jacobi_rotations(int n) { return Index(jacobi_most_sweeps) * jacobi_steps(n) * jacobi_pairs(n); }
 
-/// The rows p and q of pair k in step s of a round of `steps`.
+/// Rows p and q of pair k in step s of a round of `steps` steps.
 __host__ __device__ inline int jacobi_p(int k, int s, int steps) {
     const int p = s + k;
     return p < steps ? p : p - steps;
@@ -59,7 +61,7 @@ __host__ __device__ inline int jacobi_q(int k, int s, int steps) {
     return k == 0 ? steps : q < 0 ? q + steps : q;
 }
 
-/// The block (k, l) of the leader's number i, in which the next step's pair i lies: rows q_k and p_l but for the ends.
+/// Block (k, l) of leader number i. It contains pair i of the next step, in row q_k and column p_l except at the ends.
 struct LeaderBlock {
     int k, l;
     bool at_p, at_q;  ///< the pair's place in the block: row p_k (else q_k), column q_l (else p_l)
@@ -70,7 +72,7 @@ __host__ __device__ inline LeaderBlock leader_block(int i, int h) {
     if (i == h - 1) return {h - 2, h - 1, false, true};
     return {i - 1, i + 1, false, false};
 }
-/// The e-th of the other blocks, column by column; false behind the last.
+/// Sets (k, l) to the e-th of the other blocks, column by column. Returns false if there are at most e of them.
 __host__ __device__ inline bool follower_block(int e, int h, int& k, int& l) {
     for (l = 2; l < h; ++l) {
         const int far = l - 2, near = l <= h - 2 ? 1 : 0;
@@ -103,7 +105,7 @@ __host__ __device__ inline float quotient(float x, float y) {
 #endif
 }
 
-/// J = [c s; −s c] for which JᵀBJ is diagonal, B = [a b; b d], to 1e-7 of b.
+/// Returns J = [c s; −s c] such that JᵀBJ is diagonal to 1e-7 of b, for B = [a b; b d].
 __host__ __device__ inline Rotation rotation_of(double a, double b, double d) {
     // t² + 2ζt − 1 = 0, ζ = (d − a)/2b, |t| <= 1
     const float half = static_cast<float>(0.5 * (d - a)), off = static_cast<float>(b);
@@ -120,7 +122,7 @@ __host__ __device__ inline Rotation rotation_of(double a, double b, double d) {
     return {c, c * tangent};
 }
 
-/// Turns one pair: the diagonal, and what is returned of b.
+/// Turns one pair. Updates its diagonal entries a and d, and returns the new b.
 __host__ __device__ inline double turn_pair(Rotation r, double b, double& a, double& d) {
     const double gap = d - a, delta = r.s * (2 * r.c * b - r.s * gap);
     a -= delta;
@@ -128,7 +130,7 @@ __host__ __device__ inline double turn_pair(Rotation r, double b, double& a, dou
     return r.c * (r.c * b - r.s * gap) - r.s * r.s * b;
 }
 
-/// JᵀEJ' of a 2×2 block.
+/// E := JᵀEJ' for a 2×2 block E.
 __host__ __device__ inline void turn_block(Rotation row, Rotation col, double (&e)[2][2]) {
     double f[2][2];
     for (int j = 0; j < 2; ++j) {
@@ -141,16 +143,16 @@ __host__ __device__ inline void turn_block(Rotation row, Rotation col, double (&
     }
 }
 
-/// Bounds on what is left of b_ij.
+/// Bounds on the remaining b_ij.
 struct JacobiBound {
     double factor, floor;
-    /// Whether b is small beside the diagonal entries a and d.
+    /// Whether b is small compared with the diagonal entries a and d.
     __host__ __device__ bool holds(double b, double a, double d) const {
         return b * b <= fmax(factor * fmax(a, d), floor);
     }
 };
 
-/// Whether n rows with such off-diagonal entries have their eigenvalues below `bound`.
+/// Whether the eigenvalues of n rows with off-diagonal entries b and diagonal entries a and d stay below `bound`.
 __host__ __device__ inline bool stays_below(double bound, double b, double a, double d, int n) {
     return n * fabs(b) <= bound - fmax(a, d);
 }
@@ -198,7 +200,7 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
     }
     __syncthreads();
 
-    // finds the rotation of pair i = (p, q), turns its own entries and says so
+    // finds the rotation of pair i = (p, q), turns its own entries and publishes the rotation
     const auto turn = [&](int i, int p, int q, double b, int slot, Index step) {
         double a = diagonal[p], d = diagonal[q];
         Rotation r = {1, 0};
@@ -253,7 +255,7 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
                 load(e, pk, qk, pl, ql);
                 turn_block(turning[slot][mine.k], turning[slot][mine.l], e);
                 if (s + 1 < steps) {
-                    // the next pair's p is of pair l now, and its q of pair k
+                    // p of the next pair belongs to pair l now, and q to pair k
                     const double b = mine.at_q ? e[1][1] : mine.at_p ? e[0][0] : e[1][0];
                     const double turned = turn(x, mine.at_q ? ql : pl, mine.at_p ? pk : qk, b, 1 - slot, first + s + 1);
                     if (mine.at_q) {
@@ -294,8 +296,9 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
     if (x == 0) *outcome = {sweep, converged};
 }
 
-/// Row i of V, given as column i of W = Vᵀ, times all rotations: column i of Vᵀ, its entries in the order of the values.
-/// Lane l holds the pairs 2l and 2l + 1; from a step to the next the p move one pair down and the q one up.
+/// Multiplies row i of V, given as column i of W = Vᵀ, by all rotations, and writes column i of the new Vᵀ, its entries
+/// in the order of the values. Lane l holds the pairs 2l and 2l + 1. From one step to the next every p moves one pair
+/// down and every q one up.
 template <class T>
 __global__ void __launch_bounds__(32) turn_rows(int n, const double* W, const Rotation* rotations, const int* places,
                                                 const JacobiOutcome* outcome, T* Vt, Index ldvt) {
@@ -347,9 +350,9 @@ __global__ void __launch_bounds__(32) turn_rows(int n, const double* W, const Ro
     }
 }
 
-/// The eigenvalues of B (upper triangle, ld = n) in descending order, and Vᵀ := (V J)ᵀ in their order for V = Wᵀ (ld = n) and
-/// BJ = J diag(values), or nearly so below threshold². `places` and `rotations` are workspace. 0 < n <= 128. What is not
-/// converged is to be thrown away.
+/// Computes the eigenvalues of B (upper triangle, ld = n) in descending order, and Vᵀ := (V J)ᵀ in their order for V =
+/// Wᵀ (ld = n) and BJ = J diag(values), which holds only nearly below threshold². `places` and `rotations` are
+/// workspace. 0 < n <= 128. The caller must discard the result unless the outcome is `converged`.
 template <class T>
 cudaError_t jacobi(int n, const double* B, const double* W, double threshold, double tolerance, double smallest,
                    Rotation* rotations, double* values, int* places, JacobiOutcome* outcome, MatrixView<T, Cuda> Vt,

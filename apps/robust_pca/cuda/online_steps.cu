@@ -7,9 +7,9 @@
 //                     neighbours' numbers lie side by side. Compare-exchanges go to L2.
 //
 // Bound by memory. A column makes 14 passes over U: 1 + 2·2 for products and clippings, 1 in separate_column, 2·2 in
-// remove_projection, and 4 to rotate by way of workspace. It reads or writes 35 columns of m; each product of more than 8 columns of U
-// reads its x again. For 1920×1080 in f32, 8.3 MB a column, that is 0.75 GB with r = 4, 0.25 ms at 3 TB/s, and 6.4 GB with r = 50, 2.1
-// ms. A frame of 60 a second has 16.7 ms.
+// remove_projection, and 4 to rotate by way of workspace. It reads or writes 35 columns of m; each product of more than
+// 8 columns of U reads its x again. For 1920×1080 in f32, 8.3 MB a column, that is 0.75 GB with r = 4, 0.25 ms at 3
+// TB/s, and 6.4 GB with r = 50, 2.1 ms. A frame of 60 a second has 16.7 ms.
 
 #include <algorithm>
 #include <cmath>
@@ -56,7 +56,8 @@ __global__ void __launch_bounds__(product_threads)
     parts[(first + threadIdx.x) * gridDim.x + blockIdx.x] = sum;
 }
 
-/// h_k := Σ parts and c_k += Σ parts of column k, where they have data. A warp a column.
+/// Sums the parts of column k: h_k := Σ parts unless `h` is null, and c_k += Σ parts unless `c` is null. One warp a
+/// column.
 __global__ void __launch_bounds__(32) sum_products(int blocks, const double* parts, double* h, double* c) {
     double sum = 0;
     for (int b = threadIdx.x; b < blocks; b += 32) sum += parts[Index(blockIdx.x) * blocks + b];
@@ -81,7 +82,7 @@ void products(Context<Cuda>& ctx, MatrixView<const T, Cuda> U, const T* x, doubl
     ctx.state().add_flops(2.0 * U.rows * U.cols);
 }
 
-/// Entry i of U c.
+/// Returns entry i of U c.
 template <class T>
 __device__ T combination(const MatrixView<const T, Cuda>& U, const double* c, Index i) {
     T low = 0;
@@ -91,10 +92,10 @@ __device__ T combination(const MatrixView<const T, Cuda>& U, const double* c, In
 }
 
 constexpr int quantile_threads = 256;
-/// Of a multiprocessor, so that the workspace of 32 columns stays in L2.
+/// Blocks of a multiprocessor, few enough that the workspace of 32 columns stays in L2.
 constexpr int quantile_blocks = 4;
 
-/// A thread's numbers, `apart` from one to the next.
+/// Numbers of one thread, at a distance of `apart` elements.
 template <class T>
 struct Numbers {
     T* data;
@@ -141,7 +142,8 @@ struct ProductOfFactors {
     }
 };
 
-/// The records, but for age, by r = M − L; `at_size` and `at_change` are where the quantiles of n and n − 1 sorted numbers are.
+/// The records, but for age, by r = M − L; `at_size` and `at_change` are where the quantiles of n and n − 1 sorted
+/// numbers are.
 template <class T, class LowRank>
 __global__ void __launch_bounds__(quantile_threads)
     row_quantiles(MatrixView<const T, Cuda> M, LowRank L, Index at_size, Index at_change, EntryRules rules,

@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(projector_warps * 32)
     }
 }
 
-/// The eigenvalues of the Gram matrix G (upper triangle) in descending order, and Vᵀ, from Vᵀ as it is on entry. False where
-/// the rotations do not converge.
+/// Computes the eigenvalues of the Gram matrix G (upper triangle) in descending order, and Vᵀ, from Vᵀ as it is on
+/// entry. Returns false if the rotations do not converge.
 template <class T>
 bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G, SpectrumNeeds needs,
                             std::span<double> values, MatrixView<T, Cuda> Vt) {
@@ -153,7 +153,8 @@ PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums) {
 
 namespace {
 
-/// S' := shrink(M − L + Y/μ, threshold), X := M − S' + Y/μ; X may be L, and S' S. `out` takes the sums: sparse, change, nonzeros.
+/// S' := shrink(M − L + Y/μ, threshold), X := M − S' + Y/μ; X may be L, and S' S. `out` takes the sums: sparse, change,
+/// nonzeros.
 template <class T, class Out>
 void shrink_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<const T, Cuda> Y,
                  MatrixView<const std::uint8_t, Cuda> observed, T inverse_mu, T threshold, MatrixView<const T, Cuda> L,
@@ -256,10 +257,10 @@ void weighted_projector(Context<D>& ctx, View<const T, D> Vt, std::span<const Re
 
 namespace {
 
-/// Rows at a time where X P needs workspace.
+/// Rows of a slab, if X P needs workspace.
 constexpr Index slab_rows = Index(1) << 17;
 
-/// Of any width. The sums of a slab are added to those before it.
+/// Updates matrices of any width, slab by slab. The sums of a slab are added to the sums of earlier slabs.
 template <class T>
 void update_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P, const Correction<T>& by,
                  PursuitSums* to, PursuitSums* next) {

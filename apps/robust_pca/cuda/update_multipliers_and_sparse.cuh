@@ -4,17 +4,19 @@
 //
 //   L = X P,  Z = M − L − S,  Y += μZ,  S' := shrink(M − L + Y/μ', t'),  X' := M − S' + Y/μ'
 //
-// and the blocks' sums. L stays in registers: X and S remain, so that X P is L where it turns out to be the last.
+// and the blocks' sums. L stays in registers. X and S are not overwritten, so that X P is L if this step turns out to
+// be the last.
 //
-// A warp takes 16 rows at a time, whole, in registers, as tiles 16×8 (dmma.cuh; rows g and g + 8 of a tile are rows 2g and
-// 2g + 1 of X, so that a lane reads and writes pairs). P lies in shared memory in double, column after column, padded
-// so that a fragment's loads share no bank. Two tile columns of L are summed at a time; their M, S and Y are on the way
-// meanwhile. Blocks take their rows in turn; every lane adds up its own squares, a block its lanes' in a fixed tree.
+// A warp takes 16 rows at a time, whole, in registers, as tiles 16×8 (dmma.cuh; rows g and g + 8 of a tile are rows 2g
+// and 2g + 1 of X, so that a lane reads and writes pairs). P lies in shared memory in double, column after column,
+// padded so that a fragment's loads share no bank. Two tile columns of L are summed at a time; their M, S and Y are on
+// the way meanwhile. Blocks take their rows in turn; every lane adds up its own squares, a block its lanes' in a fixed
+// tree.
 //
 // Products are summed in f64 whatever T is, L is rounded once, the rest is done in T.
 // Shared: 8k · (8k + 8) doubles, k = ⌈n/8⌉ rounded up to even: 107 KB for n = 100, 215 KB for n = 160.
-// Any ld and alignment. 2mn² flops in f64; m·n elements of four matrices read, of three written. Bound by memory in f64; in
-// f32, n = 100, 0.11 ms by memory and 0.04 by the tensor cores' f64 rate for 110 592 rows.
+// Any ld and alignment. 2mn² flops in f64; m·n elements of four matrices read, of three written. Bound by memory in
+// f64; in f32, n = 100, 0.11 ms by memory and 0.04 by the tensor cores' f64 rate for 110 592 rows.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,19 +31,19 @@ namespace quoin::cuda {
 
 constexpr int correct_max_cols = 160;
 
-/// Warps of a block: as many as registers hold.
+/// Warps of a block, limited by its registers.
 template <class T>
 __host__ __device__ constexpr int correct_warps(int col_tiles) {
     return std::is_same_v<T, double> || col_tiles > 14 ? 8 : col_tiles > 6 ? 12 : 16;
 }
 
-/// x moved to 0 by t, 0 where it is nearer. NaN for t = ∞ is 0.
+/// Returns x moved towards 0 by t, or 0 if |x| <= t. Returns 0 for a NaN of t = ∞.
 template <class T>
 __device__ __forceinline__ T shrink(T x, T t) {
     return x > t ? x - t : x < -t ? x + t : T(0);
 }
 
-/// The matrices and numbers beside X and P; primes are `next`.
+/// Operands in addition to X and P. Names with `next` are primed in the formulas above.
 template <class T>
 struct Correction {
     MatrixView<const T, Cuda> M, S;
@@ -50,14 +52,14 @@ struct Correction {
     MatrixView<T, Cuda> Y, next_X, next_S;
 };
 
-/// What a lane adds up: ‖Z‖_F², ‖Y‖_F²; ‖S'‖₁, ‖S' − S‖_F², nonzeros of S'.
+/// Number of sums of a lane: ‖Z‖_F², ‖Y‖_F²; ‖S'‖₁, ‖S' − S‖_F², nonzeros of S'.
 constexpr int correction_sums = 5;
 struct CorrectionSums {
     double v[correction_sums] = {};
 };
 
-/// The warp's 16 rows from `row` on; `whole`: they are all there, and pairs of them aligned. `right`: P(2t, g) and the one
-/// below it in shared memory.
+/// Updates the warp's 16 rows from `row` on. `whole`: all 16 exist, and pairs of them are aligned. `right`: P(2t, g)
+/// and the entry below it in shared memory.
 template <bool whole, int col_tiles, class T>
 __device__ __forceinline__ void correct_rows(Index row, Index m, int n, const T* X, Index ldx, const double2* right,
                                              const Correction<T>& by, CorrectionSums& sums) {

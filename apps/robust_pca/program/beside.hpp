@@ -10,7 +10,7 @@
 
 namespace quoin::cli {
 
-/// A thread that does one piece of work at a time, with so many cores, beside the one that made it.
+/// A thread that does one piece of work at a time on `cores` cores, while the thread that created it goes on.
 class Beside {
 public:
     explicit Beside(int cores)
@@ -33,14 +33,14 @@ public:
         thread_.join();
     }
 
-    /// After what was started before.
+    /// Starts `work` after the previous work has finished.
     void start(std::function<void()> work) {
         finish();
         work_ = std::move(work);
         busy_ = true;
         given_.release();
     }
-    /// Waits for the work, and throws what it threw.
+    /// Waits for the work, and rethrows its exception.
     void finish() {
         if (!std::exchange(busy_, false)) return;
         done_.acquire();

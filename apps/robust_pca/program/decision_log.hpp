@@ -13,14 +13,15 @@
 
 namespace quoin::cli {
 
-/// Collects what `quoin rpca` decides, for decisions.svg. Of thresholds and of the background a sample of a frame's entries is seen.
+/// Collects the decisions of `quoin rpca`, for decisions.svg. For thresholds and the background it uses a sample of a
+/// frame's entries.
 class DecisionLog {
 public:
     DecisionLog(const RpcaArguments& arguments, video::FrameFormat format)
         : format_(format), threshold_(arguments.threshold), motion_(arguments.masks == Masks::Motion) {}
 
     void begin_window(Index iterations) { decisions_.begin_window(static_cast<double>(iterations)); }
-    /// The backgrounds and the masks of the frames, each in order.
+    /// Adds the backgrounds and the masks of the frames, each in order.
     template <class T>
     void add_background(std::span<const T> background) {
         const std::size_t by = step(background.size()), count = (background.size() + by - 1) / by;
@@ -38,7 +39,7 @@ public:
         shares_.push_back(static_cast<double>(std::count(mask.begin(), mask.end(), 255)) /
                           static_cast<double>(mask.size()));
     }
-    /// Of the frames since the last call, with the noise that their masks were made with.
+    /// Adds the decisions on the frames since the last call, whose masks were made with `noise`.
     void settle(Index rank, const std::vector<float>& noise) {
         video::FrameDecision frame;
         frame.rank = static_cast<double>(rank);

@@ -10,7 +10,8 @@
 
 namespace quoin::cli {
 
-/// The windows of frames that `quoin rpca` separates, with M as bytes in the memory of the host and L and S column by column.
+/// The windows of frames that `quoin rpca` separates, with M as bytes in the memory of the host and L and S column by
+/// column.
 template <class T, class D>
 class FrameWindows;
 
@@ -18,7 +19,7 @@ template <class T>
 class FrameWindows<T, Host> {
 public:
     using Outcome = typename RobustPcaOfFrames<T>::Outcome;
-    /// Bytes of an entry of M, and of one of the columns that are carried, at most: L has full rank then.
+    /// Most bytes for an entry of M, and for an entry of the carried columns. They are needed if L has full rank.
     static constexpr double bytes_of_own = 1 + 3 * sizeof(T), bytes_of_carried = 4 * sizeof(T);
 
     FrameWindows(Index rows, Index carried) : windows_(rows, carried) {}
@@ -31,7 +32,7 @@ public:
     double seconds_in() const { return 0; }
     double seconds_out() const { return 0; }
 
-    /// What the next window carries, as F C (run_state.hpp).
+    /// Saves the columns that the next window carries, as F C (run_state.hpp).
     template <class State>
     void save(Context<Host>&, State& state) const {
         const MatrixView<const T> F = windows_.background();
@@ -60,7 +61,7 @@ public:
         double lambda = 0;
         Index carried = 0;
     };
-    /// Six matrices as large as M, and what is carried.
+    /// Bytes for six matrices as large as M, and for the columns that are carried.
     static constexpr double bytes_of_own = 6 * sizeof(T), bytes_of_carried = 6 * sizeof(T);
 
     FrameWindows(Index rows, Index carried) : rows_(rows), windows_(rows, carried), column_(rows, 1) {}

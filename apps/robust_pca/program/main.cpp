@@ -105,7 +105,8 @@ void check_options(const CLI::App& command, const RpcaArguments& arguments, bool
 }
 
 #ifdef QUOIN_HAVE_VIDEO
-/// What `quoin demo` separates: a street that Quoin draws, or at most 200 frames of at most 640 columns of a video.
+/// Chooses the input of `quoin demo`: a street that Quoin draws, or at most 200 frames of at most 640 columns of a
+/// video.
 void choose_demonstration(RpcaArguments& arguments) {
     arguments.synthetic = arguments.street = arguments.input.empty();
     if (arguments.synthetic) return;
@@ -115,7 +116,7 @@ void choose_demonstration(RpcaArguments& arguments) {
 }
 #endif
 
-/// Standard input, or an address.
+/// Whether `input` is standard input or an address.
 bool is_stream(const std::string& input) {
 #ifdef QUOIN_HAVE_VIDEO
     return video::names_stream(input);

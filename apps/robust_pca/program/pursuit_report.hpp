@@ -8,17 +8,18 @@
 
 namespace quoin::cli {
 
-/// What became of a pursuit, or of one for each window of columns.
+/// The outcome of a pursuit, or of one pursuit for each window of columns.
 class PursuitReport {
 public:
-    /// Rows and columns of a window, and the last step of its pursuit.
+    /// Adds the rows and columns of a window, and the last step of its pursuit.
     void add(Index rows, Index cols, const RobustPcaStep& last, PursuitEnd end, double lambda);
 
     double seconds() const { return total().seconds; }
-    /// Adds end, iterations, seconds, iterations_per_second, rank, nonzeros, residual, objective, lambda: the sum of the
-    /// windows' iterations, seconds, nonzeros and objectives, the largest of the rest; with more than one, all of them.
+    /// Adds end, iterations, seconds, iterations_per_second, rank, nonzeros, residual, objective, lambda: the sum of
+    /// the windows' iterations, seconds, nonzeros and objectives, the largest of the rest; with more than one, all of
+    /// them.
     void add_to(JsonLine& json) const;
-    /// The same for a person.
+    /// Prints the outcome as text.
     void print(double tolerance) const;
 
     /// (run_state.hpp)
@@ -40,11 +41,11 @@ private:
     double lambda_ = 0;
 };
 
-/// One line on stderr, rewritten after each iteration, where stderr is a terminal and a pursuit outlasts a second.
+/// One line on stderr, rewritten after each iteration, if stderr is a terminal and a pursuit outlasts a second.
 class PursuitLine {
 public:
-    /// `rho`: the growth of μ, by which the residual falls an iteration once it falls; 1: constant μ, and nobody knows when
-    /// it ends.
+    /// `rho`: growth of μ. Once the residual falls, each iteration divides it by `rho`. 1: μ is constant, and the end
+    /// cannot be predicted.
     PursuitLine(double tolerance, double rho) : tolerance_(tolerance), rho_(rho) {}
     ~PursuitLine();
     PursuitLine(const PursuitLine&) = delete;

@@ -28,21 +28,21 @@ namespace quoin::cli {
 
 namespace {
 
-/// Frames of a window where nothing else is said: the papers' matrix, and one iteration in a few milliseconds.
+/// Default frames of a window. The papers' matrix has this width, and one iteration takes a few milliseconds.
 constexpr Index usual_window = 100;
-/// Fewest frames of a window that tell the noise of a pixel, where a window before could.
+/// Fewest frames of a window that finds the noise of a pixel again, after an earlier window has found it.
 constexpr Index fewest_for_noise = 20;
 /// Standard deviation of the least noise that a pursuit takes into account: two thirds of a grey level.
 constexpr double least_noise = 1.0 / 384;
-/// The fewest frames of a window that memory alone decides on.
+/// Fewest frames of a window whose size memory alone decides.
 constexpr Index least_window = 10;
 
-/// Frames of the background so far that a window starts with.
+/// Returns how many frames of the background so far a window starts with.
 Index carried_by(const RpcaArguments& arguments, Index window) {
     return arguments.carry.value_or(std::min(window, usual_window));
 }
 
-/// Frames a window: as asked, or as many as memory holds, in windows of equal size.
+/// Returns the frames of a window: --window, or a number that memory holds and that makes windows of equal size.
 Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, double bytes_of_own,
                     double bytes_of_carried, double cap) {
     if (arguments.window < 0 || arguments.window == 1)
@@ -71,16 +71,17 @@ Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, d
     return std::max<Index>(2, (expected + windows - 1) / windows);
 }
 
-/// What the windows may take of the memory that the context computes in.
+/// Returns how much of the memory of the context's device the windows may take.
 double window_memory(Context<Host>&, const RpcaArguments& arguments) { return memory_cap(arguments.memory); }
 #ifdef QUOIN_HAVE_CUDA
-/// 6/8: beside six matrices as large as the window lie the next X and S and workspace.
+/// Returns at most 6/8 of the free memory. The rest is for the next X and S and workspace, in addition to six matrices
+/// as large as the window.
 double window_memory(Context<Cuda>& ctx, const RpcaArguments& arguments) {
     return std::min(memory_cap(arguments.memory), 0.75 * static_cast<double>(device_memory(ctx).free));
 }
 #endif
 
-/// The median of each row of M.
+/// Returns the median of each row of M.
 std::vector<std::uint8_t> row_medians(MatrixView<const std::uint8_t> M) {
     std::vector<std::uint8_t> medians(static_cast<std::size_t>(M.rows));
 #pragma omp parallel
@@ -275,7 +276,7 @@ private:
         return count == window_;
     }
 
-    /// By the first window: where it has noise, the pursuit is stable.
+    /// Chooses the method by the first window. If it has noise, the pursuit is stable.
     void choose_method(MatrixView<const std::uint8_t> M) {
         const double noise = noise_between_columns(M) / 255;
         found_noise_ = noise;
@@ -285,7 +286,7 @@ private:
         line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
     }
 
-    /// Scores the mask of a frame, and beside it that of the temporal median.
+    /// Scores the mask of a frame, and for comparison the mask of the temporal median.
     void score(std::span<const std::uint8_t> pixels, const std::vector<std::uint8_t>& medians,
                std::span<const std::uint8_t> mask, std::span<const std::uint8_t> labels) {
         std::vector<std::uint8_t> median_mask(mask.size());
@@ -325,7 +326,8 @@ private:
         });
     }
 
-    /// f(j) for each column, which leaves it in `column`: it goes to the window's part of the .npy file, if there is one.
+    /// f(j) for each column, which leaves it in `column`: it goes to the window's part of the .npy file, if there is
+    /// one.
     template <class F>
     void for_columns(Index count, const std::string& npy, const std::vector<T>& column, F f) {
         std::optional<NpyColumnWriter<T>> file;

@@ -40,13 +40,13 @@ OnlineRobustPcaOptions online_options(const RpcaArguments& arguments) {
     return options;
 }
 
-/// Of a part of the films, which is what a kill can take: between two key frames of the encoder.
+/// Frames of a part of the films, from one key frame of the encoder to the next. A kill can lose one part.
 constexpr Index part_frames = 250;
 
-/// Frames that the background is learned from.
+/// Number of frames that the separation learns the background from.
 const Index learning_frames = OnlineRobustPcaOptions().start;
 
-/// x in host memory: itself, or a copy in `storage`.
+/// Returns x in host memory: x itself, or a copy in `storage`.
 template <class X>
 std::span<const X> on_host(Context<Host>&, std::span<const X> x, std::vector<X>&) {
     return x;
@@ -143,12 +143,13 @@ public:
 private:
     static constexpr bool beside_gpu = !std::is_same_v<D, Host>;
 
-    /// CUDA loads kernels at their first use, which takes longer than a frame may: all that a stream needs, on few pixels.
+    /// Runs all steps of a stream on few pixels, because CUDA loads kernels at their first use, which takes longer than
+    /// a frame may.
     void load_steps() {
         const Stopwatch loading;
         Trace* const trace = ctx_.trace();
         ctx_.attach(nullptr);
-        constexpr Index columns = 256;  // at the last of which U is made orthonormal anew
+        constexpr Index columns = 256;  // U is made orthonormal again at the last one
         OnlineRobustPca<T, D> pca(std::min<Index>(format_.bytes(), 1 << 16), {.start = 4});
         std::vector<std::uint8_t> m(static_cast<std::size_t>(pca.rows())), l(m.size()), s(m.size());
         for (Index t = 0; t < columns; ++t) {
@@ -159,7 +160,8 @@ private:
         device_.start_up_seconds += loading.seconds();
     }
 
-    /// A frame is read, the one before it is separated, the one before that is compared, and the one before that is sent, all at once.
+    /// Runs four stages at once. While frame t + 1 is read, frame t is separated, frame t − 1 is compared and frame t −
+    /// 2 is sent.
     void run_beside_gpu() {
         const int cores = omp_get_max_threads();
         sending_.emplace(1);
@@ -261,7 +263,7 @@ private:
         }
     }
 
-    /// Of a frame that has left. Those that the background is learned from count apart.
+    /// Notes the latency of a frame that has left. The first `learning_frames` frames count separately.
     void note_latency(double seconds) {
         if (frames_written_ <= learning_frames) {
             learning_longest_ = std::max(learning_longest_, seconds);

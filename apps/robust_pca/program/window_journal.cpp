@@ -58,7 +58,7 @@ WindowJournal::WindowJournal(const RpcaArguments& arguments)
     } else {
         journal_.require_run(identity, " and its films and separate");
     }
-    // what a killed run left unfinished
+    // remove unfinished files of a killed run
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder(), error))
         if (entry.path().filename().string().starts_with('.')) fs::remove(entry.path(), error);
