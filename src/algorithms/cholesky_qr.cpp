@@ -90,8 +90,9 @@ public:
     }
 
     /// Whether dependent columns are perturbed. Reflectors of exact zeros stay I.
-    bool perturbs(InputView<T, D> A) const {
-        return Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_));
+    bool perturbs(InputView<T, D> A) {
+        return Q1_.cols == n_ && !next_ && rows(A) >= std::max(perturbed_aspect * n_, sketch_rows(n_)) &&
+               precision(A).solves_any_triangle;
     }
 
 private:
@@ -153,9 +154,10 @@ private:
     }
 
     SketchDemands sketch_demands(MatrixView<const T, D> A) {
-        const double condition = 1 / precision(A).solve_u, root = std::sqrt(static_cast<double>(n_));
-        if (!perturbs(A)) return {condition, 0};
-        return {condition / (4 * root), perturbation_of_root * root * Scalar<T>::u};
+        const GramPrecision known = precision(A);
+        const double condition = 1 / known.solve_u, root = std::sqrt(static_cast<double>(n_));
+        if (perturbs(A)) return {condition / (4 * root), perturbation_of_root * root * Scalar<T>::u};
+        return {known.solves_any_triangle ? condition : condition / (4 * root), 0};
     }
 
     void factor(MatrixView<S, D> G, GramDemands demands, const typename GramOverRanks<T, D>::IsLast& is_last) {

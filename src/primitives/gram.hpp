@@ -96,6 +96,8 @@ struct GramPrecision {
     /// κ_F(R D) up to which A R⁻¹ of one factor is as orthonormal as κ_F² u of the Gram matrix allows.
     double most_condition_of_solve = std::numeric_limits<double>::infinity();
     double solve_u = u;  ///< unit roundoff of A R⁻¹ beyond
+    /// Whether |A − X R| = O(u) |X||R|, X = A R⁻¹, for every R, not only while u κ² of its diagonal blocks is O(1).
+    bool solves_any_triangle = true;
 };
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
