@@ -287,9 +287,12 @@ def derivative(path, f):
 def test_nested_derivatives(shape):
     torch.manual_seed(3)
     A = normal(*shape)
+    near = A * (1 + 4 * torch.finfo(F64).eps * torch.sign(normal(*shape)))
     for ours, theirs in nested(A):
         for path in TWO if shape == (3, 3) else [*TWO, *MORE, *THREE]:
-            assert torch.allclose(derivative(path, ours)(A), derivative(path, theirs)(A), rtol=1e-8, atol=1e-8), path
+            found, expected, moved = derivative(path, ours)(A), derivative(path, theirs)(A), derivative(path, theirs)(near)
+            # third derivatives are large, and the sine of one has an error as large as rounding of A makes
+            assert torch.all((found - expected).abs() <= 1e-8 * (1 + expected.abs()) + 20 * (moved - expected).abs()), path
         for path in [("autograd", "autograd"), ("grad",), ("jvp",), ("vjp", "grad")]:  # with ordinary autograd outside
             of_both = []
             for f in (ours, theirs):

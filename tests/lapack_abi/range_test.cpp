@@ -27,7 +27,8 @@ TYPED_TEST(LapackRange, NormsUpToTheLargestNumberAreFactored) {
             for (Index i = 0; i < A.rows(); ++i) A(i, j) = std::ldexp(A(i, j), exponent);
         }
     };
-    for (const auto& [m, n] : {std::pair<Index, Index>{6, 4}, {40, 3}, {90, 12}, {4, 6}}) {
+    for (const auto& [rows, cols] : {std::pair<Index, Index>{6, 4}, {40, 3}, {90, 12}, {4, 6}}) {
+        const Index m = rows, n = cols;
         SCOPED_TRACE(testing::Message() << m << " x " << n);
         Matrix<T> A = generate<T>(Gallery::RandomNormal, m, n, 5);
         for (Index j = 0; j < n; ++j) {
