@@ -68,7 +68,7 @@ struct Field {
     bool quoted;
 };
 
-std::vector<Field> fields_of(std::string_view line, char separator) {
+std::vector<Field> split_fields(std::string_view line, char separator) {
     std::vector<Field> out;
     FieldReader fields(line, separator);
     while (const std::optional<std::string_view> field = fields.next()) out.push_back({*field, fields.quoted()});
@@ -269,7 +269,7 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path, const
     char names_separator = 0;
     if (line) {
         names_separator = separator(*line);
-        names = fields_of(*line, names_separator);
+        names = split_fields(*line, names_separator);
         header.header = options.header.value_or(are_names(names, header));
         if (header.header) {
             if (!options.header)
@@ -285,11 +285,11 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path, const
     const Index first = lines.number();
     const std::string first_line = in_quotes(*line);
     header.separator = separator(*line);
-    const std::vector<Field> first_fields = fields_of(*line, header.separator);
+    const std::vector<Field> first_fields = split_fields(*line, header.separator);
     const auto expected = static_cast<Index>(first_fields.size());
     TableLines ahead = lines;
     const std::optional<std::string_view> second = ahead.next();
-    const std::vector<Field> second_fields = second ? fields_of(*second, header.separator) : std::vector<Field>();
+    const std::vector<Field> second_fields = second ? split_fields(*second, header.separator) : std::vector<Field>();
     if (!header.header && !options.header &&
         may_be_names(first_fields, second_fields, text.find(header.decimal) != text.npos)) {
         throw UnreadableFile(path, fmt::format("line {}, {}, may be a header or data: write --header or --no-header",
