@@ -39,7 +39,7 @@ void on_either_device(const BenchArguments& arguments, Run&& run) {
 #endif
 }
 
-/// Returns the seconds for which the calling thread had a core.
+/// Returns the seconds that the calling thread spent on a core.
 inline double thread_seconds() {
     timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

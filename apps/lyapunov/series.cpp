@@ -99,28 +99,13 @@ struct Reconstruction {
     }
 };
 
-/// Whether the affine map of d variables is determined by these k points, a row of A (k×(d + 1)) each: by Gram and Schmidt, every
-/// column keeps 1e-8 of its length.
-bool is_determined(MatrixView<const double> A) {
-    std::vector<double> Q(A.data, A.data + A.rows * A.cols);
-    const auto column = [&](Index j) {
-        return std::span(Q).subspan(static_cast<std::size_t>(j * A.rows), static_cast<std::size_t>(A.rows));
-    };
-    const auto dot = [](std::span<const double> x, std::span<const double> y) {
-        return std::inner_product(x.begin(), x.end(), y.begin(), 0.);
-    };
-    for (Index j = 0; j < A.cols; ++j) {
-        const std::span<double> q = column(j);
-        const double before = dot(q, q);
-        for (int pass = 0; pass < 2; ++pass) {
-            for (Index l = 0; l < j; ++l) {
-                const double r = dot(column(l), q);
-                for (std::size_t i = 0; i < q.size(); ++i) q[i] -= r * column(l)[i];
-            }
-        }
-        const double norm = std::sqrt(dot(q, q));
-        if (!(norm > 1e-8 * std::sqrt(before))) return false;
-        for (double& value : q) value /= norm;
+/// Whether the k points in the rows of A (k×(d + 1)) determine an affine map of d variables: each diagonal entry of R is
+/// more than 1e-8 of its column, which is as long as the column of A.
+bool is_determined(Context<Host>& ctx, MatrixView<const double> A) {
+    const Matrix<double> R = qr<double>(ctx, A, Options{.method = Method::BlockedHouseholder, .q = QForm::None}).r(ctx);
+    for (Index j = 0; j < R.cols(); ++j) {
+        const double* const r = R.view().at(0, j);
+        if (!(std::abs(r[j]) > 1e-8 * std::sqrt(std::inner_product(r, r + j + 1, r, 0.)))) return false;
     }
     return true;
 }
@@ -220,6 +205,7 @@ LyapunovSpectrum series_spectrum(Context<Host>& ctx, MatrixView<const double> se
         const double flops = 3.0 * static_cast<double>(problems) * static_cast<double>(count * d);
         std::vector<char> determined(static_cast<std::size_t>(problems), 0);
         for_each_block(ctx, flops, A.view(), 16, [&](Index b, MatrixView<double> block) {
+            Context<Host> alone(1);
             for (Index column = 0; column < block.cols; ++column) {
                 const Index problem = 16 * b + column, s = (begin + problem) * evolve;
                 const MatrixView<double> neighbours{block.at(0, column), k, d + 1};
@@ -235,7 +221,7 @@ LyapunovSpectrum series_spectrum(Context<Host>& ctx, MatrixView<const double> se
                             B(i * k + row, problem) = r.states(i, other + evolve) - r.states(i, s + evolve);
                         }
                     }
-                    determined[static_cast<std::size_t>(problem)] = is_determined(neighbours);
+                    determined[static_cast<std::size_t>(problem)] = is_determined(alone, neighbours);
                 }
                 if (determined[static_cast<std::size_t>(problem)]) continue;
                 for (Index row = 0; row < k; ++row) {  // a problem to leave out, which the batch can solve

@@ -51,8 +51,9 @@ enum class Reduction { Sum, Max };
 /// them from GPU to GPU, and such a message only waits for the other rank's note. The other engines copy them through
 /// the host's memory.
 ///
-/// **Notes.** A message carries either its data or a note alone, a positive number. A rank whose work has failed sends
-/// 1 + its number in place of every message that the others wait for. So no rank hangs, and all learn of the failure.
+/// **Notes.** A message carries either its data or a note alone, a positive number. If the work of rank r
+/// fails, it sends the note r + 1 in place of every message that other ranks wait for. So no rank hangs, and all learn
+/// of the failure.
 ///
 /// One thread at a time uses a Communicator. Every call throws InvalidArgument for a rank that does not exist, and an
 /// Error with ErrorCode::CommunicationFailure if a message has another size than the receiver expects, the other rank

@@ -214,6 +214,15 @@ def _no_derivative(*_: Any) -> Any:
     raise RuntimeError("the derivative of this operator of quoin.torch is not implemented")
 
 
+def _tensors(inputs: tuple[Any, ...]) -> list[Tensor]:
+    return [x for x in inputs if isinstance(x, Tensor)]
+
+
+def _records(tensors: list[Tensor]) -> bool:
+    """Whether autograd records a call with these inputs."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
 def _define(
     schema: str,
     kernel: Callable[..., Any],
@@ -260,7 +269,7 @@ def _define(
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         outputs = output if isinstance(output, tuple) else (output,)
-        tensors = tuple(x for x in (*inputs, *outputs) if isinstance(x, Tensor))[saved]
+        tensors = _tensors((*inputs, *outputs))[saved]
         ctx.save_for_backward(*tensors)
         ctx.save_for_forward(*tensors)
         ctx.others = tuple(x for x in inputs if not isinstance(x, Tensor))
@@ -290,7 +299,7 @@ def _define(
     function = type(name, (one_level,), {key: staticmethod(method) for key, method in methods.items()})
 
     def record(*inputs: Any) -> Any:
-        if instead is not None and torch.is_grad_enabled() and any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        if instead is not None and _records(_tensors(inputs)):
             return instead(*inputs)
         with enable_single_level_autograd_function():
             return function.apply(*inputs)
@@ -298,11 +307,8 @@ def _define(
     _library.impl(name, record, "Autograd")
 
     def call(*inputs: Any) -> Any:
-        tensors = [x for x in inputs if isinstance(x, Tensor)]
-        if torch.compiler.is_dynamo_compiling() or not (_no_mode() and all(map(_is_plain, tensors))):
-            return _dispatched(operator, *inputs)
-        records = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-        if records:
+        tensors = _tensors(inputs)
+        if torch.compiler.is_dynamo_compiling() or not (_no_mode() and all(map(_is_plain, tensors))) or _records(tensors):
             return _dispatched(operator, *inputs)
         return computed(*inputs)
 

@@ -33,8 +33,9 @@ enum class RankOperation : Index {
 /// "qr", "r", "form_q", …
 const char* to_string(RankOperation operation);
 
-/// A rank whose work throws keeps the exception and goes on sending and receiving as the others do, with a note in
-/// place of data, until the note has come to all ranks. So the messages of a call are the same whether or not it fails.
+/// A call in which all ranks learn of an error of one. A rank whose work throws keeps the exception. It continues to
+/// send and receive, with a note in place of data, until all ranks have the note. So a call that fails has the same
+/// messages as one that succeeds.
 /// Memory for the messages themselves is allocated by a piece of work before the ranks `agree` to begin.
 class JointCall {
 public:

@@ -25,4 +25,18 @@ inline std::string size(double error, int decimals) {
     return error > 0 && error < std::pow(10., -decimals) / 2 ? fmt::format("{:.0e}", error) : rounded(error, decimals);
 }
 
+/// Returns "value ± error (95%: ± half width)".
+inline std::string with_errors(const Estimate& estimate) {
+    const int decimals = decimals_of(estimate);
+    return fmt::format("{} ± {} (95%: ± {})", rounded(estimate.value, decimals), size(estimate.error, decimals),
+                       size(estimate.half_width, decimals));
+}
+
+/// Prints the line of exponent i, which counts from 0, in a table of exponents.
+inline void print_exponent(std::size_t i, const Estimate& exponent) {
+    const int decimals = decimals_of(exponent);
+    fmt::print("  {:>6}       {:>9} ± {}   95%: ± {}\n", i + 1, rounded(exponent.value, decimals),
+               size(exponent.error, decimals), size(exponent.half_width, decimals));
+}
+
 }  // namespace quoin::cli

@@ -120,9 +120,7 @@ void print_estimate(const char* name, const Estimate& estimate, const std::strin
     if (std::isnan(estimate.value)) {
         fmt::print("{:<14} not reached by these exponents\n", name);
     } else {
-        const int decimals = decimals_of(estimate);
-        fmt::print("{:<14} {} ± {} (95%: ± {}){}\n", name, rounded(estimate.value, decimals),
-                   size(estimate.error, decimals), size(estimate.half_width, decimals), remark);
+        fmt::print("{:<14} {}{}\n", name, with_errors(estimate), remark);
     }
 }
 
@@ -136,10 +134,7 @@ void print_exponents(const LyapunovSpectrum& f) {
             fmt::print("          ...\n");
             i = p - ends;
         }
-        const Estimate& exponent = f.exponents[i];
-        const int decimals = decimals_of(exponent);
-        fmt::print("  {:>6}       {:>9} ± {}   95%: ± {}\n", i + 1, rounded(exponent.value, decimals),
-                   size(exponent.error, decimals), size(exponent.half_width, decimals));
+        print_exponent(i, f.exponents[i]);
     }
     const bool whole = static_cast<Index>(p) == f.dimension;
     print_estimate("sum", f.sum,

@@ -97,18 +97,12 @@ void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json)
         return;
     }
     fmt::print("{}: {} samples of {} components\n", arguments.file, series.cols(), series.rows());
-    const Estimate& largest = d.exponent;
-    fmt::print("largest        {} ± {} (95%: ± {}) by nearest neighbours, slope between {:g} and {:g}\n",
-               rounded(largest.value, decimals_of(largest)), size(largest.error, decimals_of(largest)),
-               size(largest.half_width, decimals_of(largest)), from, to);
+    fmt::print("largest        {} by nearest neighbours, slope between {:g} and {:g}\n", with_errors(d.exponent), from,
+               to);
     fmt::print(
         "exponents      of {} variables by Jacobians, ± one standard error, and half the width of the 95% interval\n",
         f.dimension);
-    for (std::size_t i = 0; i < f.exponents.size() && f.segments > 0; ++i) {
-        const Estimate& e = f.exponents[i];
-        fmt::print("  {:>6}       {:>9} ± {}   95%: ± {}\n", i + 1, rounded(e.value, decimals_of(e)),
-                   size(e.error, decimals_of(e)), size(e.half_width, decimals_of(e)));
-    }
+    for (std::size_t i = 0; i < f.exponents.size() && f.segments > 0; ++i) print_exponent(i, f.exponents[i]);
     if (!std::isnan(f.kaplan_yorke.value)) fmt::print("dimension      {:.4f} (Kaplan-Yorke)\n", f.kaplan_yorke.value);
     if (f.skipped > 0) {
         fmt::print("left out       {} of {} Jacobians, which their neighbours do not determine{}\n", f.skipped,

@@ -13,9 +13,9 @@
 //      └───┴───┴───────┘        G's Schur complement below k; above, the part of R⁻¹ that is known.
 //
 // The triangle, negated, is held in registers, as 16×8 tiles (sm90_dmma.cuh) of 15 warps, up to 11 a warp, every cross
-// spread over all of them. A 16th warp factors the diagonal blocks while the others finish the update of the step
-// before: they update the next cross first. One thread a column solves for P. Where ‖(RD)⁻¹‖ is not demanded R⁻ᵀ is not
-// built.
+// spread over all of them. The 15 warps update the next cross first. A 16th warp then factors its diagonal block, and
+// the 15 finish the update of the step before. One thread a column solves for P. R⁻ᵀ is built only if ‖(RD)⁻¹‖ is
+// demanded.
 //
 //   tile warps      cross k ─┬─ update the rest ─┬─ solve ─ P ─ update cross k + 1 ─┬─ …
 //   diagonal warp            └─── factor R_kk ───┘                                  └─ …

@@ -16,8 +16,8 @@
 //      └────┴───────┘    and U(k, :) from there on
 //
 // A warp's rows of N stay in its registers; P lies in shared memory, and W. The warp that holds block row k + 1
-// updates, publishes P and inverts; the others meanwhile update, and half of them turn the last P into L⁻¹ and U.
-// Beyond n Q is 0, and so Q − S the identity.
+// updates it, publishes P and inverts. The other warps meanwhile update their rows, and half of them turn the last P
+// into L⁻¹ and U. Beyond n Q is 0, and so Q − S the identity.
 //
 // Shared: P and two 8×8 blocks for every step, 145 KB for n = 128; Y's blocks (factor_blocks.cuh) lie in P's place
 // before. 2n³ flops for the elimination, n³ for Q, n³/3 for T, in f64: bound by the tensor cores of one multiprocessor,

@@ -4,8 +4,8 @@
 //
 // A block owns up to 32 columns and a run of rows. A warp owns one of the columns, and keeps its s sums in f64 in
 // shared memory. It reads 32 rows at a time: lane i adds its entry to row (i + rotation) % 32 of a segment of each of
-// the four parts, so that the lanes of an access fall into different banks and never meet. Where a group goes is
-// computed by one lane for each of 32 groups, and told to the others by shuffles.
+// the four parts, so that the lanes of an access fall into different banks and never meet. Each
+// lane computes the place of one of 32 groups, and the other lanes get it by shuffles.
 //
 // Shared: 8 s bytes a column, s = 128 ⌈n/32⌉: 196 KB for 32 columns of n = 192. 4mn additions in f64 whatever T is; mn
 // elements read. Any ld and alignment. Each addition reads and writes 8 bytes of shared memory, which take 0.37 ms of

@@ -120,7 +120,7 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     GramPrecision known{.condition_is_norm = true};
-    // inverses of 8×8 blocks refined once (factor_blocks.cuh); in f32 their u is far below that of A
+    // The solve refines inverses of 8×8 blocks once (factor_blocks.cuh). It is in f64, whose u is far below f32's.
     known.solves_any_triangle = !std::is_same_v<T, double>;
     if (n > gram_max_cols<T>) {
         known.u = known.solve_u = Scalar<T>::u;
