@@ -61,6 +61,14 @@ auto with_gil(const F& f) {
     return with_python_alive(f);
 }
 
+/// Returns the result of Python's `function`, called with `arguments`. If the interpreter ends meanwhile, the thread
+/// waits in this call, so that no destructor between here and the caller drops a reference without the GIL.
+inline nb::object call_python(nb::handle function, const nb::tuple& arguments) {
+    PyObject* const result = with_python_alive([&] { return PyObject_Call(function.ptr(), arguments.ptr(), nullptr); });
+    if (result == nullptr) throw nb::python_error();
+    return nb::steal(result);
+}
+
 /// A context of the calling thread, taken for one call. The thread keeps two contexts, with their workspaces, for later
 /// calls: one for calls with one thread, and one for calls with the last other number of threads. A signal handler that
 /// calls Quoin during a call of its thread gets its own context.

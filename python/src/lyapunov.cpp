@@ -42,12 +42,13 @@ std::unique_ptr<TangentMap<>> callers_system(const std::vector<double>& x0, bool
                                              double delay, Index intervals) {
     const Index n = static_cast<Index>(x0.size()), arguments = delay > 0 ? 2 * n : n;
     const auto motion = [n, arguments, &f](const double* x, double* y) {
-        with_gil([&] { take(f(to_numpy_vector(copy_of(x, arguments, 1))), y, n); });
+        with_gil([&] { take(call_python(f, nb::make_tuple(to_numpy_vector(copy_of(x, arguments, 1)))), y, n); });
     };
     const auto tangent = [n, arguments, &jvp](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
         with_gil([&] {
-            take(jvp(to_numpy_vector(copy_of(x, arguments, 1)), to_numpy(copy_of(X.data, arguments, X.cols))), Y.data,
-                 n * X.cols);
+            const auto point = to_numpy_vector(copy_of(x, arguments, 1));
+            const auto vectors = to_numpy(copy_of(X.data, arguments, X.cols));
+            take(call_python(jvp, nb::make_tuple(point, vectors)), Y.data, n * X.cols);
         });
     };
     if (delay > 0) return tangent_map(UserDelayFlow{x0, motion, tangent, delay, intervals});
@@ -75,7 +76,8 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
     options.on_segment = [&](const LyapunovProgress& progress) {
         return with_gil([&] {
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
-            return on_segment.is_none() || nb::cast<bool>(on_segment(progress.time, progress.fraction));
+            return on_segment.is_none() ||
+                   nb::cast<bool>(call_python(on_segment, nb::make_tuple(progress.time, progress.fraction)));
         });
     };
     const Home<Host> home(threads);
@@ -145,7 +147,8 @@ nb::tuple series(const nb::object& samples, Index components, Index count, Index
     }
     const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
     return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.kaplan_yorke),
-                          to_tuple(d.exponent), vector(d.times), vector(d.logarithms), d.first, d.last, s.skipped, s.segments);
+                          to_tuple(d.exponent), vector(d.times), vector(d.logarithms), d.first, d.last, s.skipped,
+                          s.segments);
 }
 
 }  // namespace

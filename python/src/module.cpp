@@ -25,9 +25,7 @@ nb::dict info() {
 
 NB_MODULE(_core, module) {
     using namespace quoin::python;
-#ifdef NDEBUG
     nb::set_leak_warnings(false);  // a daemon thread may be in a call, with its arguments, at the end of the process
-#endif
     register_errors();
 #ifdef QUOIN_HAVE_CUDA
     bind_cuda(module);

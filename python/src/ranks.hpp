@@ -26,7 +26,7 @@ private:
     template <class... Arguments>
     nb::object call(const char* method, int other, const Arguments&... arguments) {
         try {
-            return engine_.attr(method)(arguments...);
+            return call_python(engine_.attr(method), nb::make_tuple(arguments...));
         } catch (const nb::python_error& e) {
             if (e.matches(PyExc_KeyboardInterrupt)) throw Interrupted();
             const auto line = nb::module_::import_("quoin._errors").attr("in_a_line")(e.value());

@@ -45,7 +45,7 @@ nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::obje
         return with_gil([&] {
             const CallersCode<D> theirs(home);
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
-            return on_step.is_none() || nb::cast<bool>(on_step(*to_tuple(step)));
+            return on_step.is_none() || nb::cast<bool>(call_python(on_step, to_tuple(step)));
         });
     };
     RobustPca<T, D> f;
