@@ -301,13 +301,13 @@ void join_videos(const std::vector<std::string>& parts, const std::string& path,
         Index of_part = 0;
         int error;
         while ((error = av_read_frame(&demuxer, packet.get())) >= 0) {
+            if (++of_part + frames > count) throw InvalidArgument("there are fewer times than frames");
             av_packet_rescale_ts(packet.get(), demuxer.streams[0]->time_base, period);
             const Index shown = packet->pts + frames;
             packet->pts = time_of(shown);
             packet->dts = time_of(packet->dts + frames);
             packet->duration = time_of(shown + 1) - packet->pts;
             file.write(*packet, unit);
-            if (++of_part + frames > count) throw InvalidArgument("there are fewer times than frames");
         }
         if (error != AVERROR_EOF) throw UnreadableFile(part, av::reason(error));
         frames += of_part;
