@@ -8,10 +8,9 @@
 #include "factor_in_memory.hpp"
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
-#include "memory_cap.hpp"
 #include "number_between.hpp"
 #include "on_device.hpp"
-#include "streaming_layout.hpp"
+#include "routes.hpp"
 #include "subcommands.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "factor_beyond_gpu.hpp"
@@ -38,70 +37,86 @@ Options factor_options(const FactorArguments& arguments) {
     return options;
 }
 
-/// Returns the GPU memory of the factorization if it is streamed.
-template <class T>
-std::optional<StreamingMemory> streaming_on_gpu(const FactorArguments& arguments, const Plan& plan) {
-    return gpu_streaming(plan.rows, plan.cols, 0, plan.q != QForm::None, sizeof(T), arguments.common.options);
+/// Returns the options of the route, without its caps.
+RouteOptions route_options(const FactorArguments& arguments, const MatrixFile& file) {
+    RouteOptions options{.options = factor_options(arguments), .verify = arguments.verify};
+    options.reader_bytes = reader_bytes(file);
+    if (file.streams()) options.files = arguments.file_options();
+    return options;
+}
+
+/// Returns the route within the caps of `arguments`, and refuses what no route can do.
+template <class T, class D>
+RoutePlan factor_route(const Context<D>& ctx, const FactorArguments& arguments, const MatrixFile& file) {
+    constexpr bool on_host = std::is_same_v<D, Host>;
+    RouteOptions options = route_options(arguments, file);
+    options.memory = device_memory_cap(ctx, on_host ? arguments.memory : arguments.memory_on_gpu());
+    if (!on_host) {
+        if (arguments.memory_on_gpu() == 0) options.block_memory = 0.9 * options.memory;
+        options.host_memory = memory_cap(arguments.memory_beside_gpu());
+    }
+    const RoutePlan route = [&] {
+        try {
+            return plan_route<T>(ctx, file.rows(), file.cols(), options);
+        } catch (const OutOfMemory& refusal) {
+            throw OutOfMemory(fmt::format("{}: --gpu-memory, or --memory alone: {}", file.path(), refusal.what()));
+        }
+    }();
+    if (!on_host && !route.fits() && std::holds_alternative<Plan>(route.by)) {
+        if (options.options.q.full_t)
+            throw CLI::ValidationError("--compact-wy",
+                                       "full needs the whole matrix in the GPU's memory, which it does not fit");
+        throw CLI::ValidationError("--method", fmt::format("{} needs the whole matrix in the GPU's memory, which it "
+                                                           "does not fit: take householder or cgs",
+                                                           to_string(options.options.method)));
+    }
+    return within_cap(route, file.path(), {file.rows(), file.cols()}, dtype_of<T>);
 }
 
 template <class T, class D>
 void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arguments, const MatrixFile& file) {
     const Index m = file.rows(), n = file.cols();
-    const Plan plan = plan_qr<T>(ctx, m, n, factor_options(arguments));
-    const bool form_q = plan.q != QForm::None;
-    double cap = 0;
-    std::optional<FileOptions> by_file;
-    std::optional<RowBlocks> blocks;       // through a GPU
-    [[maybe_unused]] bool beyond = false;  // a GPU computes, and A stays in the host's memory
-    if constexpr (std::is_same_v<D, Host>) {
-        cap = memory_cap(arguments.memory);
-        by_file = files_beside_host<T>(ctx, arguments, file, plan, cap);
-    } else {
-        cap = gpu_memory_cap(ctx, arguments.memory_on_gpu());
-        const double in_memory = factor_bytes(plan, arguments.verify);
-        const auto streaming = streaming_on_gpu<T>(arguments, plan);
-        beyond = least_bytes(file, in_memory, streaming) > cap;
-        if (beyond) by_file = files_beside_gpu<T>(arguments, file, cap);
-        if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
-    }
+    const QForm q = factor_options(arguments).q;
+    const RoutePlan route = factor_route<T>(ctx, arguments, file);
 
     OutputDirectory directory(arguments.out, {file_of_matrix(arguments.input)});
     FactorOutcome outcome;
-    if (by_file) {
+    if (const auto* files = std::get_if<FilesRoute>(&route.by)) {
         const std::string written = directory.file("R.npy") + (arguments.r_only ? "" : ", " + directory.file("Q.npy"));
         directory.refuse_leftovers(every_output);
-        outcome = factor_file<T, D>(ctx, file, arguments, *by_file);
-        outcome.cap = by_file->memory;
+        outcome = factor_file<T, D>(ctx, file, arguments, files->options);
+        outcome.cap = route.cap;
         outcome.written = written;
     } else {
+        const auto* stream = std::get_if<StreamPlan>(&route.by);
         FactorOutputs<T> outputs(directory, arguments, m, n);
         directory.refuse_leftovers(every_output);
         load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
-            if (!blocks) {
+            if (!stream) {
                 qr<T, D>(ctx, small, factor_options(arguments));
-            } else if (form_q) {
-                StreamingQR<T, D> stream(ctx, small.cols);
-                stream.append(ctx, small);
-                stream.q_rows(ctx, small);
+            } else if (stream->with_q) {
+                StreamingQR<T, D> both_passes(ctx, small.cols);
+                both_passes.append(ctx, small);
+                both_passes.q_rows(ctx, small);
             } else {
                 StreamingR<T, D>(ctx, small.cols).append(ctx, small);
             }
         });
         outcome = [&] {
             if constexpr (!std::is_same_v<D, Host>) {
-                if (beyond) return factor_beyond_gpu<T>(ctx, file, arguments, cap, outputs);
-                if (blocks) return factor_streaming<T>(ctx, file, *blocks, plan, arguments.verify, outputs);
+                if (const auto* beyond = std::get_if<OutOfCoreRoute>(&route.by))
+                    return factor_beyond_gpu<T>(ctx, file, arguments, *beyond, outputs);
+                if (stream) return factor_streaming<T>(ctx, file, *stream, arguments.verify, outputs);
             }
-            return factor_in_memory<T>(ctx, file, plan, arguments.verify, outputs);
+            return factor_in_memory<T>(ctx, file, std::get<Plan>(route.by), arguments.verify, outputs);
         }();
         outputs.commit();
-        outcome.blocks = blocks;
-        outcome.cap = cap;
+        if (stream) outcome.streamed = *stream;
         outcome.written = outputs.names;
     }
     directory.keep();
 
-    const double flops = plan.q == QForm::Explicit ? thin_qr_flops(m, n) : factor_flops(m, n);
+    const double flops = q == QForm::Explicit ? thin_qr_flops(m, n) : factor_flops(m, n);
     outcome.gflops = 1e-9 * flops / outcome.seconds;
     print_report(arguments, file, device, outcome);
 }
@@ -206,15 +221,9 @@ void add_factor(CLI::App& program) {
             on_device(
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
-                    const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
-                    const double least =
-                        least_bytes(file, factor_bytes(plan, arguments->verify), streaming_on_gpu<T>(*arguments, plan));
-#ifdef QUOIN_HAVE_CUDA
-                    // beyond the cap A stays in the host's memory
-                    if constexpr (std::is_same_v<std::decay_t<decltype(ctx)>, Context<Cuda>>)
-                        return std::min(least, gpu_memory_cap(ctx, arguments->memory_on_gpu()));
-#endif
-                    return least;
+                    // a larger A stays in the host's memory
+                    return std::min(least_bytes<T>(ctx, file.rows(), file.cols(), route_options(*arguments, file)),
+                                    device_memory_cap(ctx, arguments->memory_on_gpu()));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_factor<T>(ctx, device, *arguments, file); });
         });

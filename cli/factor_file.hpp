@@ -6,8 +6,6 @@
 
 #include "factor_report.hpp"
 #include "file_accuracy.hpp"
-#include "file_route.hpp"
-#include "memory_cap.hpp"
 #include "progress_bar.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
@@ -56,25 +54,6 @@ FactorOutcome factor_file(Context<D>& ctx, const MatrixFile& file, const FactorA
     throw_if_interrupted();
     f.commit(!arguments.r_only);
     return outcome;
-}
-
-/// How a matrix that does not fit `cap` bytes of the host's memory goes from file to file; nothing where it fits. Throws
-/// OutOfMemory where neither can be.
-template <class T>
-std::optional<FileOptions> files_beside_host(Context<Host>& ctx, const FactorArguments& arguments,
-                                             const MatrixFile& file, const Plan& plan, double cap) {
-    const double in_memory = factor_bytes(plan, arguments.verify) + reader_bytes(file);
-    if (in_memory <= cap) return std::nullopt;
-    const Method method = arguments.common.options.method;
-    const bool by_reflectors = method == Method::Auto || method == Method::TSQR || method == Method::BlockedHouseholder;
-    if (file.streams() && by_reflectors && !plan.full_t && file.rows() > 0 && file.cols() > 0) {
-        const auto planned = [&](const FileOptions& o) { return plan_file_qr<T>(ctx, file.rows(), file.cols(), o); };
-        const FileOptions options = arguments.file_options(cap);
-        file_plan_within<T>(planned, file.path(), {file.rows(), file.cols()}, options, in_memory);
-        return options;
-    }
-    refuse_memory_cap(file.path(), cap, in_memory,
-                      fmt::format("for a {} x {} {} matrix", file.rows(), file.cols(), to_string(file.dtype())));
 }
 
 }  // namespace quoin::cli

@@ -4,7 +4,7 @@
 
 #include "byte_size.hpp"
 #include "json_line.hpp"
-#include "streaming_layout.hpp"
+#include "streams.hpp"
 
 namespace quoin::cli {
 
@@ -64,7 +64,7 @@ void print_report(const FactorArguments& arguments, const MatrixFile& file, cons
     if (arguments.common.json) return print_json(arguments, file, device, outcome);
     fmt::print("{}: {} x {} {}\n", file.path(), file.rows(), file.cols(), to_string(file.dtype()));
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
-    if (outcome.blocks) print_blocks(*outcome.blocks, outcome.cap);
+    if (outcome.streamed) print_blocks(*outcome.streamed);
     if (outcome.file_plan) print_file_route(outcome);
     print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);
     if (outcome.stream) print_stream_times(*outcome.stream);

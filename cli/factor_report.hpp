@@ -6,8 +6,8 @@
 #include "factor_arguments.hpp"
 #include "on_device.hpp"
 #include "quoin/out_of_core.hpp"
+#include "quoin/route.hpp"
 #include "quoin/streaming.hpp"
-#include "row_blocks.hpp"
 
 namespace quoin::cli {
 
@@ -25,9 +25,9 @@ struct FactorOutcome {
     std::optional<OutOfCoreReport> out_of_core = {};  ///< if A stayed in the host's memory, and a GPU computed
     std::optional<FilePlan> file_plan = {};           ///< on the host, if A went from file to file
     FileReport file_report = {};
-    std::optional<RowBlocks> blocks = {};  ///< of rows, through a GPU
-    double cap = 0;                        ///< on the memory of these or of the file's blocks
-    std::string written = {};              ///< paths
+    std::optional<StreamPlan> streamed = {};  ///< by blocks of rows through a GPU
+    double cap = 0;                           ///< on the memory of the file's blocks
+    std::string written = {};                 ///< paths
 };
 
 /// Prints the outcome as lines, or with --json as one object.

@@ -8,14 +8,14 @@
 #include "naming_file.hpp"
 #include "stopwatch.hpp"
 #include "streamed_accuracy.hpp"
-#include "streaming_layout.hpp"
+#include "streams.hpp"
 
 namespace quoin::cli {
 
 /// By blocks of rows through a GPU; the accuracy is measured on the host.
 template <class T>
-FactorOutcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, RowBlocks blocks, const Plan& plan,
-                               bool verify, FactorOutputs<T>& outputs) {
+FactorOutcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, const StreamPlan& plan, bool verify,
+                               FactorOutputs<T>& outputs) {
     FactorOutcome outcome{"streaming-tsqr"};
     std::optional<StreamedAccuracy<T>> accuracy;
     if (verify) accuracy.emplace(std::min(file.rows(), file.cols()), file.cols());
@@ -34,13 +34,13 @@ FactorOutcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, RowBl
     };
     const Stopwatch watch;
     const auto factor = [&] {
-        if (plan.q == QForm::None) {
-            const StreamingR<T, Cuda> stream = stream_r<T>(ctx, file, blocks, "factoring");
+        if (!plan.with_q) {
+            const StreamingR<T, Cuda> stream = stream_r<T>(ctx, file, plan.blocks, "factoring");
             R = copy_to_host<T>(ctx, stream.r(ctx).view());
             return stream.times();
         }
         StreamingQR<T, Cuda> stream(ctx, file.cols());
-        for_each_block("pass 1 of 2: R", blocks, [&](Range rows) {
+        for_each_block("pass 1 of 2: R", plan.blocks, [&](Range rows) {
             naming_file(file.path(), rows.begin, [&] { stream.append(ctx, rows.size(), reader_of<T>(file)); });
         });
         R = copy_to_host<T>(ctx, stream.r(ctx).view());

@@ -8,14 +8,14 @@
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
-#include "memory_cap.hpp"
 #include "naming_file.hpp"
 #include "number_between.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
+#include "routes.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
-#include "streaming_layout.hpp"
+#include "streams.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {
@@ -61,23 +61,12 @@ LeastSquares<T, D> solve_streaming(Context<D>& ctx, const MatrixFile& A_file, co
     return stream.solve(ctx, rcond);
 }
 
-/// A, the copy that is factored, b and Qᵀb.
-double in_memory_bytes(const Plan& plan, Index m, Index n, Index p) {
-    return plan.element_bytes * (2.0 * static_cast<double>(m) * static_cast<double>(n) +
-                                 2.0 * static_cast<double>(std::max(m, n)) * static_cast<double>(p)) +
-           plan.workspace_bytes;
-}
-
-template <class T>
-std::optional<RowBlocks> blocks_on_host(const LstsqArguments& arguments, const MatrixFile& A_file,
-                                        const MatrixFile& b_file, const Plan& plan, double cap) {
-    const Index m = A_file.rows(), n = A_file.cols(), p = b_file.cols();
-    std::optional<StreamingMemory> streaming;
-    if (can_stream(m, n, arguments.common.options.method)) {
-        streaming = streaming_r_memory(n, p, sizeof(T));
-        streaming->fixed += reader_bytes(b_file);
-    }
-    return choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p) + reader_bytes(b_file), streaming);
+/// Returns the options of the route, without its caps.
+RouteOptions route_options(const LstsqArguments& arguments, const MatrixFile& A_file, const MatrixFile& b_file) {
+    RouteOptions options{.options = arguments.common.options, .work = Work::LeastSquares};
+    options.right_hand_sides = b_file.cols();
+    options.reader_bytes = reader_bytes(A_file) + reader_bytes(b_file);
+    return options;
 }
 
 bool is_text(const std::string& path) { return path.ends_with(".txt") || path.ends_with(".csv"); }
@@ -99,21 +88,14 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     constexpr bool transfers = !std::is_same_v<D, Host>;
     const Index m = A_file.rows(), n = A_file.cols(), p = b_file.cols();
     const Options options = arguments.common.options;
-    const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), options);
-    double cap = 0;
-    std::optional<RowBlocks> blocks;
-    if constexpr (std::is_same_v<D, Host>) {
-        cap = memory_cap(arguments.memory);
-        blocks = blocks_on_host<T>(arguments, A_file, b_file, plan, cap);
-    } else {
-        cap = gpu_memory_cap(ctx, arguments.memory);
-        blocks = choose_blocks(A_file, cap, in_memory_bytes(plan, m, n, p),
-                               gpu_streaming(m, n, p, false, sizeof(T), options), enough_gpu_rows(n + p, sizeof(T)));
-    }
+    RouteOptions within = route_options(arguments, A_file, b_file);
+    within.memory = device_memory_cap(ctx, arguments.memory);
+    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), A_file.path(), {m, n}, dtype_of<T>);
+    const auto* stream = std::get_if<StreamPlan>(&route.by);
     require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides)});
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
         const MatrixView<const T, D> some = small.col_block({0, std::min<Index>(p, small.cols)});
-        if (blocks)
+        if (stream)
             StreamingR<T, D>(ctx, small.cols, some.cols).append(ctx, small, some);
         else
             least_squares<T, D>(ctx, small, some, 0, options);
@@ -123,18 +105,18 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     StreamTimes times;
     Stopwatch watch;
     const LeastSquares<T, D> solution = [&] {
-        if (blocks) return solve_streaming<T>(ctx, A_file, b_file, *blocks, arguments.rcond, times);
+        if (stream) return solve_streaming<T>(ctx, A_file, b_file, stream->blocks, arguments.rcond, times);
         const Matrix<T, D> A = read_matrix<T>(ctx, A_file), b = read_matrix<T>(ctx, b_file);
         transfer_in_seconds = watch.seconds();
         watch = {};
         ctx.reset_progress();
-        const ProgressBar bar("solving", [&] { return ctx.flops_done() / plan.flops; });
+        const ProgressBar bar("solving", [&] { return ctx.flops_done() / std::get<Plan>(route.by).flops; });
         return naming_files<T>(A_file, b_file, 0,
                                [&] { return least_squares<T, D>(ctx, A.view(), b.view(), arguments.rcond, options); });
     }();
     wait(ctx);
-    const double seconds = blocks || transfers ? watch.seconds() : solution.report.seconds;
-    if (transfers && blocks) transfer_in_seconds = times.reading + times.to_device;
+    const double seconds = stream || transfers ? watch.seconds() : solution.report.seconds;
+    if (transfers && stream) transfer_in_seconds = times.reading + times.to_device;
     watch = {};
     const Matrix<T>& X = on_host(ctx, solution.X);
     const double transfer_out_seconds = watch.seconds();
@@ -147,7 +129,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     else
         write_npy<T>(arguments.out, X.view());
 
-    const char* method = blocks ? "streaming-tsqr" : to_string(solution.report.method);
+    const char* method = stream ? "streaming-tsqr" : to_string(solution.report.method);
     const double gflops = 1e-9 * least_squares_flops(m, n, p) / seconds;
     if (arguments.common.json) {
         JsonLine line;
@@ -159,7 +141,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
             .add("seconds", seconds)
             .add("gflops", gflops);
         add_device(line, device, transfer_in_seconds, transfer_out_seconds);
-        if (transfers && blocks) add_stream_times(line, times);
+        if (transfers && stream) add_stream_times(line, times);
         line.add("condition", solution.condition)
             .add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()))
             .print();
@@ -167,9 +149,9 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     }
     fmt::print("{}: {} x {}, {} right-hand side{}\n", A_file.path(), m, n, p, p == 1 ? "" : "s");
     fmt::print("method         {}\n", method);
-    if (blocks) print_blocks(*blocks, cap);
+    if (stream) print_blocks(*stream);
     print_device(arguments.common, device, transfer_in_seconds, transfer_out_seconds);
-    if (transfers && blocks) print_stream_times(times);
+    if (transfers && stream) print_stream_times(times);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     fmt::print("condition      {:.3g} (estimate of κ₁ of the triangular factor)\n", solution.condition);
     if (p > 0) {
@@ -238,13 +220,10 @@ void add_lstsq(CLI::App& program) {
                 fmt::format("{}: has {} rows, and {} has {}", b.path(), b.rows(), A.path(), A.rows()));
         const bool f32 = A.dtype() == DType::F32 && b.dtype() == DType::F32;
         with_dtype(f32 ? DType::F32 : DType::F64, [&]<class T>(T) {
-            const Index m = A.rows(), n = A.cols();
             on_device(
                 arguments->common, matrix_in_words(A),
                 [&](const auto& ctx) {
-                    const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), arguments->common.options);
-                    return least_bytes(A, in_memory_bytes(plan, m, n, b.cols()),
-                                       gpu_streaming(m, n, b.cols(), false, sizeof(T), arguments->common.options));
+                    return least_bytes<T>(ctx, A.rows(), A.cols(), route_options(*arguments, A, b));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_lstsq<T>(ctx, device, *arguments, A, b); });
         });

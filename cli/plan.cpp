@@ -6,14 +6,13 @@
 
 #include "arguments.hpp"
 #include "byte_size.hpp"
-#include "file_route.hpp"
 #include "json_line.hpp"
 #include "machine_limits.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "rank_rate.hpp"
+#include "routes.hpp"
 #include "stopwatch.hpp"
-#include "streaming_layout.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {
@@ -39,163 +38,128 @@ Shape shape_of(const std::vector<std::string>& texts) {
     return shape;
 }
 
-void add_threads(JsonLine& line, const Context<Host>& ctx) { line.add("threads", ctx.threads()); }
-#ifdef QUOIN_HAVE_CUDA
-void add_threads(JsonLine& line, const Context<Cuda>&) { line.add_null("threads"); }
-#endif
+template <class D>
+constexpr Device device_of = std::is_same_v<D, Host> ? Device::Host : Device::Cuda;
 
-/// Prints the plan from file to file, for a matrix that does not fit the cap. `threads`: threads of the host, or 0 by
-/// way of a GPU; then only the time of the disk is counted.
-void print_file_plan(int threads, const PlanArguments& arguments, const FilePlan& plan) {
-    const DType dtype = arguments.dtype;
-    double arithmetic = 0, seconds = (plan.bytes_read + plan.bytes_written) / 1e9;
-    if (threads > 0) {
-        arithmetic = measure_machine_limits(dtype == DType::F32, dtype == DType::F64).arithmetic(dtype);
-        seconds = std::max(seconds, plan.flops / (0.6 * arithmetic));
-    }
-    if (arguments.common.json) {
-        JsonLine line;
-        line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(dtype));
-        line.add("device", threads > 0 ? "host" : "cuda");
-        if (threads > 0)
+/// Returns JSON of a plan. With `device` also the device, and its threads on the host.
+JsonLine line_of(const std::vector<PlanField>& fields, std::optional<Device> device = {}, int threads = 0) {
+    JsonLine line;
+    for (const PlanField& field : fields) {
+        line.add(field);
+        if (!device || std::string_view(field.name) != "dtype") continue;
+        line.add("device", to_string(*device));
+        if (*device == Device::Host)
             line.add("threads", threads);
         else
             line.add_null("threads");
-        line.add("method", plan.route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking");
-        line.add("blocks", plan.blocks).add("block", plan.block).add("stored", plan.stored);
-        line.add("memory_bytes", plan.memory_bytes).add("disk_bytes", plan.disk_bytes);
-        line.add("bytes_read", plan.bytes_read).add("bytes_written", plan.bytes_written).add("flops", plan.flops);
-        line.add("seconds_at_1_gb_a_second", seconds).print();
-        return;
     }
-    fmt::print("{} x {} {}, from file to file within {}: {}\n", plan.rows, plan.cols, to_string(dtype),
-               format_given_size(static_cast<double>(arguments.memory)), to_string(plan));
-    if (threads > 0) {
-        fmt::print("about {:.3g} s at 1 GB/s of disk and 60% of this machine's {:.0f} GFLOP/s\n", seconds,
-                   1e-9 * arithmetic);
-    } else {
-        fmt::print("about {:.3g} s at 1 GB/s of disk\n", seconds);
+    return line;
+}
+
+/// Prints the plan from file to file, for a matrix that does not fit the cap. By way of a GPU, only the time of the
+/// disk is counted.
+void print_file_plan(const PlanArguments& arguments, const FilePlan& plan, Device device, int threads = 0) {
+    const DType dtype = arguments.dtype;
+    const bool on_host = device == Device::Host;
+    double arithmetic = 0, seconds = (plan.bytes_read + plan.bytes_written) / 1e9;
+    if (on_host) {
+        arithmetic = measure_machine_limits(dtype == DType::F32, dtype == DType::F64).arithmetic(dtype);
+        seconds = std::max(seconds, plan.flops / (0.6 * arithmetic));
     }
+    if (arguments.common.json)
+        return line_of(plan_fields(plan), device, threads).add("seconds_at_1_gb_a_second", seconds).print();
+    fmt::print("{} x {} {}, from file to file within {}: {}\nabout {:.3g} s at 1 GB/s of disk", plan.rows, plan.cols,
+               to_string(dtype), format_given_size(static_cast<double>(arguments.memory)), to_string(plan), seconds);
+    if (on_host) fmt::print(" and 60% of this machine's {:.0f} GFLOP/s", 1e-9 * arithmetic);
+    fmt::print("\n");
+}
+
+/// Returns the options of the route, without its caps.
+RouteOptions route_options(const PlanArguments& arguments) {
+    FileOptions files;
+    files.want_q = arguments.common.options.q != QForm::None;
+    return {.options = arguments.common.options, .files = files};
 }
 
 template <class T, class D>
-void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArguments& arguments, Shape shape) {
-    const Plan plan = plan_qr<T>(ctx, shape.rows, shape.cols, arguments.common.options);
+void run_plan(const Context<D>& ctx, const PlanArguments& arguments, Shape shape) {
+    int threads = 0;
+    RouteOptions options = route_options(arguments);
     if constexpr (std::is_same_v<D, Host>) {
-        if (arguments.memory > 0 && factor_bytes(plan, false) > static_cast<double>(arguments.memory)) {
-            FileOptions options;
-            options.memory = static_cast<double>(arguments.memory);
-            options.want_q = plan.q != QForm::None;
-            const auto planned = [&](const FileOptions& o) { return plan_file_qr<T>(ctx, shape.rows, shape.cols, o); };
-            return print_file_plan(ctx.threads(), arguments, file_plan_within<T>(planned, "the plan", shape, options));
-        }
+        threads = ctx.threads();
+        if (arguments.memory > 0) options.memory = static_cast<double>(arguments.memory);
     }
-    if (!arguments.common.json) {
-        fmt::print("{}\n", to_string(plan));
-        return;
-    }
-    JsonLine line;
-    line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(arguments.dtype));
-    line.add("device", to_string(device.device));
-    add_threads(line, ctx);
-    line.add("method", to_string(plan.method));
-    line.add_known("fallback", plan.fallback == Method::Auto ? "" : to_string(plan.fallback));
-    line.add("q", to_string(plan.q)).add("panel_width", plan.panel_width).add("inner_block", plan.inner_block);
-    const FullT full_t = plan.full_t.value_or(FullT{});
-    line.add("compact_wy", plan.full_t ? "full" : "panels").add("keep_s", full_t.keep_s);
-    line.add("full_t", to_string(full_t.route));
-    line.add("arithmetic", to_string(plan.arithmetic));
-    line.add("reorthogonalization", to_string(plan.reorthogonalization));
-    line.add("gram_schmidt_panel", to_string(plan.gram_schmidt_panel));
-    line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
-    line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
-    line.add("flops", plan.flops).add("bytes_moved", plan.bytes_moved);
-    line.print();
+    const RoutePlan route =
+        within_cap(plan_route<T>(ctx, shape.rows, shape.cols, options), "the plan", shape, dtype_of<T>);
+    if (const auto* files = std::get_if<FilesRoute>(&route.by))
+        return print_file_plan(arguments, files->plan, Device::Host, threads);
+    if (arguments.common.json) return line_of(plan_fields(route), device_of<D>, threads).print();
+    fmt::print("{}\n", to_string(route));
 }
-
-#ifdef QUOIN_HAVE_CUDA
-/// By blocks of rows through a GPU: R in one pass over A, Q in a second one.
-template <class T>
-void print_stream_plan(const PlanArguments& arguments, Shape shape, RowBlocks blocks, bool with_q) {
-    const double m = static_cast<double>(shape.rows), n = static_cast<double>(shape.cols);
-    const double A = sizeof(T) * m * n, in = with_q ? 2 * A : A, out = (with_q ? A : 0) + sizeof(T) * n * n;
-    const double flops = (with_q ? 8 : 2) * m * n * n, link = OutOfCoreRates().link, seconds = in / link;
-    if (arguments.common.json) {
-        JsonLine line;
-        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(arguments.dtype));
-        line.add("method", "streaming-tsqr").add("gpu_memory_bytes", arguments.gpu_memory);
-        line.add("blocks", blocks.count()).add("block", blocks.block_rows);
-        line.add("bytes_to_gpu", in).add("bytes_from_gpu", out).add("flops", flops);
-        line.add("seconds_of_copies", seconds).print();
-        return;
-    }
-    fmt::print("{} x {} {} through {} of the device: {}, streaming-tsqr, {} blocks of {} rows\n", shape.rows,
-               shape.cols, to_string(arguments.dtype), format_given_size(static_cast<double>(arguments.gpu_memory)),
-               with_q ? "R in one pass over A, Q in a second one" : "R in one pass over A", blocks.count(),
-               blocks.block_rows);
-    fmt::print("moves {} to the device and {} from it\n{:.3g} GFLOP; {:.3g} s of copies at {:.0f} GB/s\n",
-               format_byte_size(in), format_byte_size(out), 1e-9 * flops, seconds, 1e-9 * link);
-}
-#endif
 
 /// Prints the cost of every method out of core with the same memory of a GPU. Needs no GPU.
 template <class T>
 void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_unused]] Shape shape) {
 #ifdef QUOIN_HAVE_CUDA
+    const bool json = arguments.common.json;
+    const double cap = static_cast<double>(arguments.gpu_memory);
+    RouteOptions options = route_options(arguments);
+    options.memory = cap;
+    if (arguments.memory > 0) options.host_memory = static_cast<double>(arguments.memory);
+    const bool beyond_host = bytes_beside_gpu(shape.rows, shape.cols, sizeof(T), false) > options.host_memory;
+    const std::optional<RoutePlan> route = plan_stream<T, Cuda>(shape.rows, shape.cols, options);
+    const auto* stream = route ? std::get_if<StreamPlan>(&route->by) : nullptr;
     const Options& given = arguments.common.options;
-    const bool with_q = given.q != QForm::None;
-    const auto streaming = gpu_streaming(shape.rows, shape.cols, 0, with_q, sizeof(T), given);
-    const auto blocks =
-        streaming ? largest_blocks(*streaming, shape.rows, shape.cols, static_cast<double>(arguments.gpu_memory),
-                                   enough_gpu_rows(shape.cols, sizeof(T)))
-                  : std::nullopt;
-    const bool beyond_host =
-        arguments.memory > 0 && bytes_beside_gpu<T>(shape, false) > static_cast<double>(arguments.memory);
-    if (blocks) {
-        print_stream_plan<T>(arguments, shape, *blocks, with_q);
+    if (stream) {
+        if (json) {
+            line_of(plan_fields(*stream)).print();
+        } else {
+            fmt::print("{} x {} {} through {} of the device: {}\n", shape.rows, shape.cols, to_string(arguments.dtype),
+                       format_given_size(cap), to_string(*stream));
+            fmt::print("moves {} to the device and {} from it\n{:.3g} GFLOP; {:.3g} s of copies at {:.0f} GB/s\n",
+                       format_byte_size(stream->bytes_in), format_byte_size(stream->bytes_out), 1e-9 * stream->flops,
+                       stream->seconds, 1e-9 * OutOfCoreRates().link);
+        }
         if (beyond_host) return;
     } else if (beyond_host) {
-        FileOptions options;
-        options.memory = static_cast<double>(arguments.memory);
-        options.device_memory = static_cast<double>(arguments.gpu_memory);
-        options.arithmetic = given.arithmetic;
-        options.want_q = with_q;
-        const auto planned = [&](const FileOptions& o) { return plan_file_qr<T, Cuda>(shape.rows, shape.cols, o); };
-        return print_file_plan(0, arguments, file_plan_within<T>(planned, "the plan", shape, options));
+        FileOptions files = *options.files;
+        files.memory = options.host_memory;
+        files.device_memory = cap;
+        files.arithmetic = given.arithmetic;
+        const FilePlan plan = plan_file_qr<T, Cuda>(shape.rows, shape.cols, files);
+        files.memory = 0;
+        const double least = plan_file_qr<T, Cuda>(shape.rows, shape.cols, files).memory_bytes;
+        within_cap({FilesRoute{files, plan}, plan.memory_bytes, options.host_memory, least}, "the plan", shape,
+                   dtype_of<T>);
+        return print_file_plan(arguments, plan, Device::Cuda);
     }
-    bool first = !blocks;
+    bool first = !stream;
     for (const OutOfCoreMethod method : {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive}) {
         const bool slabs = method == OutOfCoreMethod::Householder;
         const bool rounded = given.arithmetic != Arithmetic::Auto && given.arithmetic != Arithmetic::Native &&
                              given.arithmetic != Arithmetic::Corrected;
         // skip a method that cannot do this
         if (slabs ? rounded : shape.rows < shape.cols) continue;
-        OutOfCoreOptions options;
-        options.method = method;
-        options.arithmetic = given.arithmetic;
-        options.reorthogonalize = !slabs && given.method.reorthogonalization() != Reorthogonalization::Off;
-        options.memory_bytes = static_cast<double>(arguments.gpu_memory);
-        options.block = given.method.panel_width();
+        OutOfCoreOptions beyond;
+        beyond.method = method;
+        beyond.arithmetic = given.arithmetic;
+        beyond.reorthogonalize = !slabs && given.method.reorthogonalization() != Reorthogonalization::Off;
+        beyond.memory_bytes = cap;
+        beyond.block = given.method.panel_width();
         OutOfCorePlan plan;
         try {
-            plan = plan_out_of_core<T, Cuda>(shape.rows, shape.cols, options);
+            plan = plan_out_of_core<T, Cuda>(shape.rows, shape.cols, beyond);
         } catch (const OutOfMemory& refusal) {
-            if (!blocks) throw;
-            if (!arguments.common.json) fmt::print("\n{}: {}\n", to_string(method), refusal.what());
+            if (!stream) throw;
+            if (!json) fmt::print("\n{}: {}\n", to_string(method), refusal.what());
             continue;
         }
-        if (!arguments.common.json) {
+        if (json) {
+            line_of(plan_fields(plan)).print();
+        } else {
             fmt::print("{}{}\n", first ? "" : "\n", to_string(plan));
             first = false;
-            continue;
         }
-        JsonLine line;
-        line.add("rows", plan.rows).add("cols", plan.cols).add("dtype", to_string(arguments.dtype));
-        line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
-        line.add("reorthogonalize", plan.reorthogonalize).add("gpu_memory_bytes", plan.memory_bytes);
-        line.add("block", plan.block).add("bytes_to_gpu", plan.bytes_in).add("bytes_from_gpu", plan.bytes_out);
-        line.add("flops", plan.flops).add("predicted_seconds", plan.seconds);
-        line.print();
     }
 #else
     refuse_gpu("Quoin was built without CUDA");
@@ -406,7 +370,7 @@ void add_plan(CLI::App& program) {
                     return sizeof(T) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols) +
                            plan.workspace_bytes;
                 },
-                [&](const auto& ctx, const DeviceInUse& device) { run_plan<T>(ctx, device, *arguments, shape); });
+                [&](const auto& ctx, const DeviceInUse&) { run_plan<T>(ctx, *arguments, shape); });
         });
     });
 }

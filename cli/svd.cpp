@@ -8,13 +8,13 @@
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
-#include "memory_cap.hpp"
 #include "naming_file.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
+#include "routes.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
-#include "streaming_layout.hpp"
+#include "streams.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {
@@ -29,10 +29,11 @@ struct SvdArguments {
     MatrixFileOptions reading;
 };
 
-/// A, the copy that is factored, and U.
-double in_memory_bytes(const Plan& plan, Index m, Index n, bool vectors) {
-    return plan.element_bytes * (vectors ? 3.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) +
-           plan.workspace_bytes;
+/// Returns the options of the route, without its caps.
+RouteOptions route_options(const SvdArguments& arguments, const MatrixFile& file) {
+    return {.options = arguments.common.options,
+            .work = arguments.values_only ? Work::SingularValues : Work::SVD,
+            .reader_bytes = reader_bytes(file)};
 }
 
 template <class T, class D>
@@ -41,14 +42,10 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
     const bool vectors = !arguments.values_only;
     const Options options = arguments.common.options;
-    const Plan plan = plan_qr<T>(ctx, std::max(m, n), k, options);
-    const double cap = memory_cap(arguments.memory);
-    std::optional<RowBlocks> blocks;
-    if constexpr (!transfers) {
-        std::optional<StreamingMemory> streaming;
-        if (!vectors && can_stream(m, n, options.method)) streaming = streaming_r_memory(n, 0, sizeof(T));
-        blocks = choose_blocks(file, cap, in_memory_bytes(plan, m, n, vectors), streaming);
-    }
+    RouteOptions within = route_options(arguments, file);
+    if (!transfers) within.memory = memory_cap(arguments.memory);
+    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), file.path(), {m, n}, dtype_of<T>);
+    const auto* stream = std::get_if<StreamPlan>(&route.by);
 
     OutputDirectory directory(arguments.out, {file_of_matrix(arguments.input)});
     const std::string s_path = directory.file("s.npy");
@@ -67,14 +64,15 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     const SVD<T, D> f = [&] {
         if constexpr (!transfers) {
             // A and R have the same singular values
-            if (blocks)
-                return svd<T, Host>(ctx, stream_r<T>(ctx, file, *blocks, "decomposing").r().view(), /*vectors=*/false);
+            if (stream)
+                return svd<T, Host>(ctx, stream_r<T>(ctx, file, stream->blocks, "decomposing").r().view(),
+                                    /*vectors=*/false);
         }
         const Matrix<T, D> A = read_matrix<T>(ctx, file);
         reading_seconds = watch.seconds();
         ctx.reset_progress();
         // the small SVD and the product with its vectors come on top of the factorization
-        const double flops = plan.flops + svd_flops(m, n, vectors) - factor_flops(m, n);
+        const double flops = std::get<Plan>(route.by).flops + svd_flops(m, n, vectors) - factor_flops(m, n);
         const ProgressBar bar("decomposing", [&] { return ctx.flops_done() / flops; });
         return naming_file(file.path(), 0, [&] { return svd<T, D>(ctx, A.view(), vectors, options); });
     }();
@@ -95,7 +93,7 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     }
     directory.keep();
 
-    const char* method = blocks ? "streaming-tsqr" : to_string(f.report.method);
+    const char* method = stream ? "streaming-tsqr" : to_string(f.report.method);
     const double gflops = 1e-9 * svd_flops(m, n, vectors) / seconds;
     if (arguments.common.json) {
         JsonLine line;
@@ -108,7 +106,7 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     }
     fmt::print("{}: {} x {} {}\n", file.path(), m, n, to_string(file.dtype()));
     fmt::print("method         {}\n", method);
-    if (blocks) print_blocks(*blocks, cap);
+    if (stream) print_blocks(*stream);
     print_device(arguments.common, device, reading_seconds, writing_seconds);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     if (k > 0) fmt::print("values         {:.6e} to {:.6e}\n", f.s.front(), f.s.back());
@@ -147,12 +145,10 @@ void add_svd(CLI::App& program) {
     command.callback([arguments] {
         const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);
         with_dtype(file.dtype(), [&]<class T>(T) {
-            const Index m = file.rows(), n = file.cols();
             on_device(
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
-                    const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), arguments->common.options);
-                    return in_memory_bytes(plan, m, n, !arguments->values_only);
+                    return least_bytes<T>(ctx, file.rows(), file.cols(), route_options(*arguments, file));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_svd<T>(ctx, device, *arguments, file); });
         });

@@ -32,6 +32,7 @@ ALLOWED = {
     "src/algorithms": "src/comm src/primitives src/devices.hpp",
     "src/io": "",
     "src/file_qr": "src/algorithms src/comm src/primitives src/devices.hpp src/io",
+    "src/routes": "src/file_qr src/algorithms src/primitives src/devices.hpp",
     "src/lapack": "src/algorithms src/primitives src/devices.hpp src/host",
     "src/scalapack": "src/lapack",
     "src": "src/io src/host",  # error, trace, version

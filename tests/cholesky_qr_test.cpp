@@ -354,7 +354,8 @@ TYPED_TEST(AutoOf, CertifiesUpToOneHalf) {
     using T = TypeParam;
     int just_above = 0, below = 0;
     Plan plan = plan_qr<T>(this->ctx, 150, 24, with(Method::CholeskyQR2, QForm::Explicit));
-    plan.fallback = Method::TSQR;  // as Auto has it, which does not take this method on every CPU
+    std::get<CholeskyPlan>(plan.choices).fallback =
+        Method::TSQR;  // as Auto has it, which does not take this method on every CPU
     for (double kappa = 0.2 / std::sqrt(this->u); kappa < 8 / std::sqrt(this->u); kappa *= 1.04) {
         const QR<T> f = qr(this->ctx, with_condition<T>(150, 24, kappa), plan);
         const double departure = f.report().gram_departure;
@@ -403,7 +404,7 @@ TYPED_TEST(AutoOf, FallsBackWhereItsMethodCannotCertify) {
             (q == QForm::Any || q == QForm::Explicit) && A.rows >= std::max(8 * A.cols, sketch_rows(A.cols));
         EXPECT_EQ(f.report().method, !is_conditional(plan.method) ? plan.method
                                      : sketched                   ? Method::RandomizedCholeskyQR
-                                                                  : plan.fallback);
+                                                                  : plan.fallback());
     });
 }
 

@@ -385,31 +385,31 @@ TEST_F(Cli, PlanPrintsTheLibrarysPlan) {
     for (const auto& [arguments, options] : cases) {
         SCOPED_TRACE(arguments);
         const Plan plan = plan_qr<float>(ctx, 90000, 60, options);
-        const FullT full_t = plan.full_t.value_or(FullT{});
+        const FullT full_t = plan.q.full_t.value_or(FullT{});
         const auto quoted = [](const char* name) { return fmt::format("\"{}\"", name); };
         const std::string out = quoin_run("plan 90000x60 --dtype f32 --threads 2 --json" + arguments).out;
         EXPECT_EQ(json_value(out, "fallback"),
-                  plan.fallback != Method::Auto ? quoted(to_string(plan.fallback)) : "null");
+                  plan.fallback() != Method::Auto ? quoted(to_string(plan.fallback())) : "null");
         const std::pair<const char*, std::string> names[] = {
             {"device", "\"host\""},
             {"threads", "2"},
             {"method", quoted(to_string(plan.method))},
             {"q", quoted(to_string(plan.q))},
-            {"compact_wy", plan.full_t ? "\"full\"" : "\"panels\""},
+            {"compact_wy", plan.q.full_t ? "\"full\"" : "\"panels\""},
             {"keep_s", full_t.keep_s ? "true" : "false"},
             {"full_t", quoted(to_string(full_t.route))},
             {"arithmetic", quoted(to_string(plan.arithmetic))},
-            {"reorthogonalization", quoted(to_string(plan.reorthogonalization))},
-            {"gram_schmidt_panel", quoted(to_string(plan.gram_schmidt_panel))}};
+            {"reorthogonalization", quoted(to_string(plan.gram_schmidt().reorthogonalization))},
+            {"gram_schmidt_panel", quoted(to_string(plan.gram_schmidt().panel))}};
         for (const auto& [key, value] : names) EXPECT_EQ(json_value(out, key), value) << key;
         const std::pair<const char*, Index> sizes[] = {{"rows", 90000},
                                                        {"cols", 60},
                                                        {"panel_width", plan.panel_width},
                                                        {"inner_block", plan.inner_block},
-                                                       {"leaf_rows", plan.leaf_rows},
-                                                       {"domain_leaves", plan.domain_leaves},
-                                                       {"fan_in", plan.fan_in},
-                                                       {"reconstruct_rows", plan.reconstruct_rows}};
+                                                       {"leaf_rows", plan.tree().leaf_rows},
+                                                       {"domain_leaves", plan.tree().domain_leaves},
+                                                       {"fan_in", plan.tree().fan_in},
+                                                       {"reconstruct_rows", plan.householder().reconstruct_rows}};
         for (const auto& [key, value] : sizes) EXPECT_EQ(json_number(out, key), static_cast<double>(value)) << key;
         const std::pair<const char*, double> costs[] = {
             {"workspace_bytes", plan.workspace_bytes}, {"flops", plan.flops}, {"bytes_moved", plan.bytes_moved}};

@@ -100,7 +100,8 @@ struct Scheme {
         if (width > 0) options.method.set_panel_width(width);
         if (fan_in > 0) options.method.set_tree({(width > 0 ? width : std::max<Index>(1, n)) + more_rows, fan_in});
         Plan plan = plan_qr<T>(ctx, m, n, options);
-        if (fan_in > 0) plan.reconstruct_rows = 3 * plan.panel_width;
+        if (auto* const chosen = std::get_if<HouseholderPlan>(&plan.choices); chosen && fan_in > 0)
+            chosen->reconstruct_rows = 3 * plan.panel_width;
         return plan;
     }
 };
@@ -172,8 +173,9 @@ protected:
         SCOPED_TRACE(shape_name(m, n) + " " + scheme.name);
         const Plan plan = scheme.plan<T>(ctx, m, n);
         // reductions in a row, where a tree is asked for
-        const PanelTree tree{m, plan.panel_width, 1, plan.leaf_rows, plan.leaf_rows, plan.fan_in};
-        const Index stages = scheme.fan_in > 0 ? 1 + tree.levels() * (plan.fan_in - 1) : 1;
+        const TreePlan chosen = plan.tree();
+        const PanelTree tree{m, plan.panel_width, 1, chosen.leaf_rows, chosen.leaf_rows, chosen.fan_in};
+        const Index stages = scheme.fan_in > 0 ? 1 + tree.levels() * (chosen.fan_in - 1) : 1;
         const double bound = law * std::sqrt(static_cast<double>(stages));
         ReflectorForest<T, Host> forest;
         lay_out_panels(ctx, plan, forest);

@@ -115,13 +115,13 @@ TYPED_TEST(PlanOf, AShapeIsAlwaysTheSame) {
             const Plan a = this->plan(m, n, {.q = q}), b = this->plan(m, n, {.q = q});
             EXPECT_EQ(to_string(a), to_string(b));
             EXPECT_EQ(a.method, b.method);
-            EXPECT_EQ(a.fallback, b.fallback);
+            EXPECT_EQ(a.fallback(), b.fallback());
             EXPECT_EQ(a.panel_width, b.panel_width);
             EXPECT_EQ(a.inner_block, b.inner_block);
-            EXPECT_EQ(a.leaf_rows, b.leaf_rows);
-            EXPECT_EQ(a.domain_leaves, b.domain_leaves);
-            EXPECT_EQ(a.fan_in, b.fan_in);
-            EXPECT_EQ(a.reconstruct_rows, b.reconstruct_rows);
+            EXPECT_EQ(a.tree().leaf_rows, b.tree().leaf_rows);
+            EXPECT_EQ(a.tree().domain_leaves, b.tree().domain_leaves);
+            EXPECT_EQ(a.tree().fan_in, b.tree().fan_in);
+            EXPECT_EQ(a.householder().reconstruct_rows, b.householder().reconstruct_rows);
             EXPECT_EQ(a.workspace_bytes, b.workspace_bytes);
             EXPECT_EQ(a.flops, b.flops);
             EXPECT_EQ(a.bytes_moved, b.bytes_moved);
@@ -135,9 +135,9 @@ TYPED_TEST(PlanOf, PanelsOnTheHostAreOfBlockedHouseholder) {
     for (auto [m, n] : shapes) {
         const Plan plan = on_host(m, n, {});
         EXPECT_EQ(plan.method, Method::BlockedHouseholder);
-        EXPECT_FALSE(plan.panels_on_host) << "the matrix is on the host";
+        EXPECT_FALSE(plan.householder().panels_on_host) << "the matrix is on the host";
         Plan usual = this->plan(m, n, {.method = Method::BlockedHouseholder});
-        usual.one_launch = false;
+        std::get<HouseholderPlan>(usual.choices).one_launch = false;
         EXPECT_EQ(to_string(plan), to_string(usual));
     }
     for (Method method : {Method::TSQR, Method::CAQR, Method::CholeskyQR2, Method::RandomizedCholeskyQR})
@@ -201,8 +201,8 @@ TYPED_TEST(PlanOf, AutoNamesAMethodAndConditionalMethodsHaveAFallback) {
             EXPECT_EQ(p.element_bytes, int(sizeof(TypeParam)));
             EXPECT_EQ(p.q, q);
             EXPECT_NE(p.method, Method::Auto);
-            EXPECT_EQ(p.fallback != Method::Auto, is_conditional(p.method));
-            EXPECT_FALSE(is_conditional(p.fallback));
+            EXPECT_EQ(p.fallback() != Method::Auto, is_conditional(p.method));
+            EXPECT_FALSE(is_conditional(p.fallback()));
         }
 }
 
@@ -214,7 +214,7 @@ TYPED_TEST(PlanOf, AMethodAskedForByNameIsTaken) {
                 SCOPED_TRACE(case_name(m, n, method, q));
                 const Plan p = this->plan(m, n, {.method = method, .q = q});
                 EXPECT_EQ(p.method, method);
-                EXPECT_EQ(p.fallback, Method::Auto);
+                EXPECT_EQ(p.fallback(), Method::Auto);
                 EXPECT_EQ(p.q, q);
             }
     }
@@ -223,16 +223,18 @@ TYPED_TEST(PlanOf, AMethodAskedForByNameIsTaken) {
 TYPED_TEST(PlanOf, BlockSizesAskedForAreTaken) {
     const Plan caqr = this->plan(5000, 64, {.method = CAQR{.panel_width = 16, .tree = {48, 3}}});
     EXPECT_EQ(caqr.panel_width, 16);
-    EXPECT_EQ(caqr.leaf_rows, 48);
-    EXPECT_EQ(caqr.fan_in, 3);
+    EXPECT_EQ(caqr.tree().leaf_rows, 48);
+    EXPECT_EQ(caqr.tree().fan_in, 3);
     const Plan tsqr = this->plan(5000, 20, {.method = TSQR{.tree = {.leaf_rows = 20}}});
-    EXPECT_EQ(tsqr.leaf_rows, 20);
+    EXPECT_EQ(tsqr.tree().leaf_rows, 20);
     const Plan householder = this->plan(5000, 64, {.method = BlockedHouseholder{.panel_width = 24}});
     EXPECT_EQ(householder.panel_width, 24);
 }
 
 TYPED_TEST(PlanOf, AFanInIsTakenAndAFlatTreeIsOneDomain) {
-    const auto tree = [&](Index fan_in) { return this->plan(50000, 20, {.method = TSQR{.tree = {100, fan_in}}}); };
+    const auto tree = [&](Index fan_in) {
+        return this->plan(50000, 20, {.method = TSQR{.tree = {100, fan_in}}}).tree();
+    };
     for (const Index fan_in : {2, 4, 7}) {
         EXPECT_EQ(tree(fan_in).fan_in, fan_in);
         EXPECT_EQ(tree(fan_in).domain_leaves, 1);
@@ -375,7 +377,7 @@ TYPED_TEST(PlanOf, ReorthogonalizationAlwaysCostsTwice) {
 
 TYPED_TEST(PlanOf, GramSchmidtFactorsPanelsAsItIsTold) {
     const auto panel = [&](MethodOptions method) {
-        return this->plan(5000, 64, {.method = method}).gram_schmidt_panel;
+        return this->plan(5000, 64, {.method = method}).gram_schmidt().panel;
     };
     using enum GramSchmidtPanel;
     EXPECT_EQ(panel(ModifiedGramSchmidt{}), MGS);
@@ -512,8 +514,7 @@ TEST(PanelColumnsOf, CoverTheColumnsInOrder) {
         plan.rows = rows;
         plan.cols = cols;
         plan.panel_width = width;
-        plan.last_rows = last_rows;
-        plan.last_width = last_width;
+        plan.choices = HouseholderPlan{.last_rows = last_rows, .last_width = last_width};
         const PanelColumns columns(plan);
         const Index k = std::min(rows, cols);
         Index first = 0;
@@ -588,8 +589,9 @@ TYPED_TEST(PlanOf, TheParagraphHasItsNumbers) {
         const std::string text = to_string(p);
         expect_numbers(text, {1e-9 * p.flops, 1e-9 * p.bytes_moved, 1e-6 * p.workspace_bytes});
         if (method == Method::TSQR || method == Method::CAQR)
-            expect_text(text, "leaves of " + std::to_string(p.leaf_rows) + " rows, domains of " +
-                                  std::to_string(p.domain_leaves) + " leaves, fan-in " + std::to_string(p.fan_in));
+            expect_text(text, "leaves of " + std::to_string(p.tree().leaf_rows) + " rows, domains of " +
+                                  std::to_string(p.tree().domain_leaves) + " leaves, fan-in " +
+                                  std::to_string(p.tree().fan_in));
         if (!is_conditional(method)) expect_text(text, "panels of " + std::to_string(p.panel_width) + " columns");
     }
     for (const auto& [m, n] : {std::pair<Index, Index>{400000, 50}, {3000, 3000}}) {

@@ -318,7 +318,7 @@ protected:
     Context<Host> ctx{2};
     QR<T> factor(MatrixView<const T> A, Options options) {
         Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
-        plan.panels_on_host = true;
+        std::get<HouseholderPlan>(plan.choices).panels_on_host = true;
         return qr<T, Host>(ctx, copy<T>(A), plan);
     }
 };

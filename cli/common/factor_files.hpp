@@ -19,10 +19,9 @@ struct FactorFiles {
     SecondPass second_pass = SecondPass::Auto;
     bool restart = false;
 
-    /// Returns the options for factoring from file to file within `cap` bytes.
-    FileOptions file_options(double cap) const {
+    /// Returns the options for factoring from file to file.
+    FileOptions file_options() const {
         FileOptions options;
-        options.memory = cap;
         options.want_q = !r_only || verify;
         options.second_pass = second_pass;
         options.restart = restart;

@@ -39,6 +39,17 @@ JsonLine& JsonLine::add_known(const char* key, const std::string& value) {
 }
 JsonLine& JsonLine::add_null(const char* key) { return raw(key, "null"); }
 
+JsonLine& JsonLine::add(const PlanField& field) {
+    return std::visit(
+        [&]<class V>(const V& value) -> JsonLine& {
+            if constexpr (std::is_same_v<V, std::monostate>)
+                return add_null(field.name);
+            else
+                return add(field.name, value);
+        },
+        field.value);
+}
+
 JsonLine& JsonLine::add(const char* key, const std::vector<double>& values) {
     std::string list;
     for (const double v : values) list += (list.empty() ? "" : ", ") + number(v);

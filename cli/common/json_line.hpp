@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "quoin/plan_fields.hpp"
+
 namespace quoin::cli {
 
 /// One JSON object on one line, keys in the order of the calls.
@@ -23,6 +25,7 @@ public:
     /// A text that may be unknown: null for "".
     JsonLine& add_known(const char* key, const std::string& value);
     JsonLine& add_null(const char* key);
+    JsonLine& add(const PlanField& field);
     JsonLine& add(const char* key, const JsonLine& object);
     JsonLine& add(const char* key, const std::vector<JsonLine>& objects);
 

@@ -14,15 +14,6 @@
 
 namespace quoin::cli {
 
-/// Rows 0 … rows cut into blocks of `block_rows`, the last one shorter.
-struct RowBlocks {
-    Index rows = 0;
-    Index block_rows = 1;
-
-    Index count() const { return (rows + block_rows - 1) / block_rows; }
-    Range block(Index i) const { return {i * block_rows, std::min(rows, (i + 1) * block_rows)}; }
-};
-
 /// Calls `f(range)` for every block, under a progress bar. Throws Interrupted between two blocks once a signal has
 /// come.
 template <class F>

@@ -65,7 +65,8 @@ template <class T>
 std::optional<FileOptions> files_beside_ranks(Context<Host>& ctx, RankSession& ranks, const FactorFiles& files,
                                               const CommonArguments& common, const MatrixFile& file, double cap) {
     const Index m = file.rows(), n = file.cols();
-    FileOptions options = files.file_options(cap);
+    FileOptions options = files.file_options();
+    options.memory = cap;
     Options in_memory = common.options;
     in_memory.q = options.want_q ? QForm::Explicit : QForm::None;
     bool fits = false;

@@ -165,37 +165,57 @@ struct Options {
     bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
 };
 
+/// The trees of TSQR and CAQR over a panel.
+struct TreePlan {
+    Index leaf_rows = 0;      ///< rows a leaf
+    Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
+    Index fan_in = 0;         ///< R factors merged at a node above the domains
+    Index batched_rows = 0;   ///< rows a leaf of a tree on a GPU whose levels are batches; 0: another tree, or none
+};
+/// Choices of BlockedHouseholder.
+struct HouseholderPlan {
+    Index last_rows = 0;          ///< panels of at most last_rows rows have last_width columns; 0: none
+    Index last_width = 0;         ///< columns of these panels
+    Index reconstruct_rows = 0;   ///< from this number of rows on, panels are factored by reconstruction; 0: none
+    bool one_launch = false;      ///< one kernel factors the whole matrix; later steps work by panels
+    bool panels_on_host = false;  ///< of a matrix on a GPU (quoin/study.hpp)
+    TreePlan tree{};
+};
+/// Choices of CholeskyQR2 and RandomizedCholeskyQR.
+struct CholeskyPlan {
+    Method fallback = Method::Auto;  ///< taken if `method` cannot certify its answer; Auto: none, an error instead
+    TreePlan tree{};                 ///< of the fallback
+};
+/// Choices of Gram-Schmidt.
+struct GramSchmidtPlan {
+    Reorthogonalization reorthogonalization = Reorthogonalization::Off;
+    GramSchmidtPanel panel = GramSchmidtPanel::Auto;  ///< never Auto if the method is Gram-Schmidt
+};
+
 /// The choices made for one shape, type and context: a pure value.
 ///
 /// Results are reproducible bit for bit for a given plan on one machine, whatever the number of threads.
 struct Plan {
     Index rows = 0, cols = 0;
     int element_bytes = 0;
-    Method method = Method::Auto;    ///< never Auto
-    Method fallback = Method::Auto;  ///< taken if `method` cannot certify its answer; Auto: none, an error instead
-    QForm q = QForm::Any;
-    std::optional<FullT> full_t{};               ///< its route is never Auto
+    Method method = Method::Auto;                ///< never Auto
+    QOptions q = QForm::Any;                     ///< the route of its full T is never Auto
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
-    Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q, if large: Native or Corrected
-    Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of Gram-Schmidt
-    GramSchmidtPanel gram_schmidt_panel =
-        GramSchmidtPanel::Auto;   ///< never Auto if the method is Gram-Schmidt
-    bool panels_on_host = false;  ///< of a matrix on a GPU (quoin/study.hpp)
-    Index panel_width = 0;        ///< columns a panel
-    Index last_rows = 0;          ///< panels of at most last_rows rows have last_width columns; 0: none
-    Index last_width = 0;         ///< columns of these panels
-    Index inner_block = 0;        ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;          ///< rows a leaf
-    Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
-    Index fan_in = 0;         ///< R factors merged at a node above the domains
-    Index batched_rows = 0;   ///< rows a leaf of a tree on a GPU whose levels are batches; 0: another tree, or none
-    Index reconstruct_rows = 0;  ///< from this number of rows on, panels get LAPACK's format by reconstruction; 0: none
-    bool one_launch = false;     ///< one kernel factors the whole matrix; later steps work by panels
+    Arithmetic products = Arithmetic::Native;    ///< of op(Q) C and blocks of Q, if large: Native or Corrected
+    Index panel_width = 0;                       ///< columns a panel
+    Index inner_block = 0;                       ///< columns of one compact WY factor T inside a leaf
+    std::variant<HouseholderPlan, TreePlan, CholeskyPlan, GramSchmidtPlan> choices;  ///< of the method
     bool check_finite = true;
     bool verify = false;
     double workspace_bytes = 0;  ///< arena and factors, without A itself
     double flops = 0;            ///< of the chosen method
     double bytes_moved = 0;      ///< between memory and caches, each pass over A counted once
+
+    // Return these choices, or their defaults if the method has no such choices.
+    HouseholderPlan householder() const;
+    TreePlan tree() const;
+    Method fallback() const;
+    GramSchmidtPlan gram_schmidt() const;
 };
 
 /// Results of a factorization. A negative number was not measured.

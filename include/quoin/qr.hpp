@@ -134,7 +134,7 @@ QR<T, D> qr(Context<D>& ctx, RowMajorView<const T, D> A, Options options = {}) {
 }
 
 /// Factors A = QR in A's own memory, under a plan made for its shape. Allocates nothing of size m·n unless
-/// `Plan::one_launch`. A is consumed, also after an exception.
+/// `HouseholderPlan::one_launch`. A is consumed, also after an exception.
 template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan);
 

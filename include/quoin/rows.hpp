@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
 #include "quoin/context.hpp"
@@ -17,6 +18,15 @@ struct NoRows : MatrixView<const T, Host> {
 /// this type.
 template <class T, class D>
 using HostRows = std::conditional_t<std::is_same_v<D, Host>, detail::NoRows<T>, MatrixView<const T, Host>>;
+
+/// Rows 0 … rows cut into blocks of `block_rows`, the last one shorter.
+struct RowBlocks {
+    Index rows = 0;
+    Index block_rows = 1;
+
+    Index count() const { return (rows + block_rows - 1) / block_rows; }
+    Range block(Index i) const { return {i * block_rows, std::min(rows, (i + 1) * block_rows)}; }
+};
 
 /// Fills the block (column-major; pinned if it goes to a GPU) with the given rows of a matrix, every column.
 template <class T>

@@ -28,10 +28,10 @@ from ._errors import (
     RankDeficient,
 )
 from ._factorization import BatchedFactorization, Factorization
-from ._functions import factor, from_raw, info, lstsq, plan, qr, svd
+from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
 from ._gram_schmidt import GramSchmidt
 from ._lyapunov import CovariantResult, Estimate, LyapunovResult, SeriesResult, covariant_lyapunov, lyapunov, lyapunov_series
-from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, SVDResult
+from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, Route, SVDResult
 from ._online_robust_pca import OnlineRobustPCA
 from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
@@ -63,6 +63,7 @@ __all__ = [
     "RobustPCA",
     "RobustPCAResult",
     "RobustPCAStep",
+    "Route",
     "SVDResult",
     "SeriesResult",
     "StreamingQR",
@@ -75,6 +76,7 @@ __all__ = [
     "lyapunov",
     "lyapunov_series",
     "plan",
+    "plan_route",
     "qr",
     "robust_pca",
     "svd",

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from . import _core
-from ._arguments import flag, gpu_number, integer, one_of, rcond_number, shown, threads_number
+from ._arguments import flag, gpu_number, integer, one_of, positive, rcond_number, shown, threads_number
 from ._arrays import (
     _FLOAT32,
     _FLOAT64,
@@ -27,7 +27,7 @@ from ._arrays import (
 )
 from ._errors import InvalidArgument
 from ._factorization import BatchedFactorization, Factorization
-from ._results import LstsqResult, Plan, QRResult, RawQRResult, SVDResult, solution, solutions
+from ._results import LstsqResult, Plan, QRResult, RawQRResult, Route, SVDResult, solution, solutions
 
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
 
@@ -390,15 +390,62 @@ def plan(
     >>> quoin.plan(1_000_000, 192, method="tsqr").method
     'tsqr'
     """
+    return Plan(**_planned("plan", m, n, dtype, (method, q), threads, device))
+
+
+def plan_route(
+    m: int,
+    n: int,
+    dtype: Any = np.float64,
+    memory: float | None = None,
+    work: str = "factor",
+    right_hand_sides: int = 0,
+    method: str = "auto",
+    q: str = "explicit",
+    host_memory: float | None = None,
+    files: bool = False,
+    threads: int | None = None,
+    device: Any = "cpu",
+) -> Route:
+    """How an m×n matrix passes through memory; nothing is computed.
+
+    The first of these that fits: in memory, by blocks of rows (`StreamingR`, `StreamingQR`), in the host's memory
+    block by block through a GPU, or from file to file.
+
+    Parameters
+    ----------
+    m, n, dtype, method, q, threads, device
+        As for `plan`.
+    memory, host_memory : float, optional
+        Bytes for matrices and workspace on the device and, for 'cuda', for a larger matrix in the host's memory.
+        Default: any number.
+    work : {'factor', 'least-squares', 'svd', 'singular-values'}
+        What is computed; 'least-squares' has `right_hand_sides`.
+    files : bool
+        Whether the matrix is in an .npy file and its factors go to files, as by the program `quoin factor`.
+
+    Examples
+    --------
+    >>> import quoin
+    >>> quoin.plan_route(200_000, 40, memory=2**40).route
+    'memory'
+    >>> quoin.plan_route(200_000, 40, memory=40e6, files=True).route
+    'files'
+    """
+    caps = [positive(name, cap, optional=True) for name, cap in (("memory", memory), ("host_memory", host_memory))]
+    options = (method, q, work, integer("right_hand_sides", right_hand_sides, 0), *caps, flag("files", files))
+    return Route(**_planned("plan_route", m, n, dtype, options, threads, device))
+
+
+def _planned(function: str, m: Any, n: Any, dtype: Any, options: Any, threads: Any, device: Any) -> Any:
     m, n = integer("m", m, 0), integer("n", n, 0)
     dtype = np.dtype(dtype)
     if dtype != _FLOAT32 and dtype != _FLOAT64:
-        raise TypeError(f"quoin.plan supports float32 and float64; the dtype is {dtype}")
-    single = dtype == _FLOAT32
+        raise TypeError(f"quoin.{function} supports float32 and float64; the dtype is {dtype}")
     gpu = gpu_number(device)
-    if gpu is None:
-        return Plan(**_core.plan(m, n, single, method, q, threads_number(threads)))
-    return Plan(**_core.cuda.plan(m, n, single, method, q, BesideGpu(gpu).where()))
+    core = _core if gpu is None else _core.cuda
+    where = threads_number(threads) if gpu is None else BesideGpu(gpu).where()
+    return getattr(core, function)(m, n, dtype == _FLOAT32, *options, where)
 
 
 def info() -> dict[str, Any]:

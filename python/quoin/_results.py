@@ -119,14 +119,41 @@ class Plan(NamedTuple):
     fallback: str | None
     q: str
     panel_width: int
+    inner_block: int
     last_rows: int
     last_width: int
+    compact_wy: str
+    keep_s: bool
+    full_t: str
+    arithmetic: str
+    reorthogonalization: str
+    gram_schmidt_panel: str
     leaf_rows: int
+    domain_leaves: int
     fan_in: int
     batched_rows: int
+    reconstruct_rows: int
     workspace_bytes: float
     flops: float
     bytes_moved: float
+    description: str
+
+    def __str__(self) -> str:
+        return self.description
+
+
+class Route(NamedTuple):
+    """How a matrix of this shape and type passes through memory; `print(route)` explains it.
+
+    `route` is 'memory', 'row-blocks', 'beside-gpu' or 'files', and `plan` has the fields of its plan by name. If not
+    `fits`, no route fits the memory that was given, and `least_bytes` would do.
+    """
+
+    route: str
+    fits: bool
+    memory_bytes: float
+    least_bytes: float
+    plan: dict[str, Any]
     description: str
 
     def __str__(self) -> str:

@@ -57,7 +57,7 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
     BatchResult<T, D> second(where, {}, 1, raw || !complete ? k : m, raw ? 1 : n, k, raw ? As::Vector : As::Matrix);
     run_released(Home<D>(where), where_for(where, m, n), flops_of_qr(m, n), [&](Context<D>& ctx) {
         if constexpr (!std::is_same_v<D, Host>) {
-            if (!complete && plan_qr<T>(ctx, m, n, options).one_launch) {
+            if (!complete && plan_qr<T>(ctx, m, n, options).householder().one_launch) {
                 return factor_in_one_launch<T, D>(ctx, A, options, first ? first->all(m) : BatchView<T, D>(),
                                                   second.all(k));
             }

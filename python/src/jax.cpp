@@ -134,7 +134,7 @@ bool alone(Context<D>& ctx, const Stack& A) {
     if constexpr (std::is_same_v<D, Host>) return true;
     Options reflectors = unchecked(QForm::Explicit);
     reflectors.method = Method::BlockedHouseholder;
-    return !plan_qr<T>(ctx, A.dimensions()[0], A.dimensions()[1], reflectors).one_launch;
+    return !plan_qr<T>(ctx, A.dimensions()[0], A.dimensions()[1], reflectors).householder().one_launch;
 }
 
 template <class D>

@@ -18,25 +18,40 @@ nb::dict to_dict(const Report& report) {
     return d;
 }
 
-nb::dict to_dict(const Plan& plan) {
+nb::dict to_dict(const std::vector<PlanField>& fields) {
     nb::dict d;
-    d["rows"] = plan.rows;
-    d["cols"] = plan.cols;
-    d["dtype"] = plan.element_bytes == 4 ? "float32" : "float64";
-    d["method"] = to_string(plan.method);
-    d["fallback"] =
-        plan.fallback == Method::Auto ? nb::object(nb::none()) : nb::object(nb::str(to_string(plan.fallback)));
-    d["q"] = to_string(plan.q);
-    d["panel_width"] = plan.panel_width;
-    d["last_rows"] = plan.last_rows;
-    d["last_width"] = plan.last_width;
-    d["leaf_rows"] = plan.leaf_rows;
-    d["fan_in"] = plan.fan_in;
-    d["batched_rows"] = plan.batched_rows;
-    d["workspace_bytes"] = plan.workspace_bytes;
-    d["flops"] = plan.flops;
-    d["bytes_moved"] = plan.bytes_moved;
+    for (const auto& [name, value] : fields) {
+        d[name] = std::visit(
+            []<class V>(const V& v) {
+                if constexpr (std::is_same_v<V, std::monostate>)
+                    return nb::object(nb::none());
+                else
+                    return nb::object(nb::cast(v));
+            },
+            value);
+    }
+    d["dtype"] = nb::cast<std::string>(d["dtype"]) == "f32" ? "float32" : "float64";
+    return d;
+}
+
+nb::dict to_dict(const Plan& plan) {
+    const HouseholderPlan householder = plan.householder();
+    nb::dict d = to_dict(plan_fields(plan));
+    d["last_rows"] = householder.last_rows;
+    d["last_width"] = householder.last_width;
+    d["batched_rows"] = plan.tree().batched_rows;
     d["description"] = to_string(plan);
+    return d;
+}
+
+nb::dict to_dict(const RoutePlan& route) {
+    nb::dict d;
+    d["route"] = route.name();
+    d["fits"] = route.fits();
+    d["memory_bytes"] = route.memory_bytes;
+    d["least_bytes"] = route.least_bytes;
+    d["plan"] = to_dict(plan_fields(route));
+    d["description"] = to_string(route);
     return d;
 }
 

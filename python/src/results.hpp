@@ -8,6 +8,7 @@ namespace quoin::python {
 
 nb::dict to_dict(const Report& report);
 nb::dict to_dict(const Plan& plan);
+nb::dict to_dict(const RoutePlan& route);
 
 /// Returns X, residual norms, the condition, R of 2^-e A, e and the report.
 template <class T, class D>

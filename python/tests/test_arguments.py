@@ -44,7 +44,7 @@ FLAGS = (None, 0, 1, "no", np.zeros(3))
 
 CALLS = {
     quoin.qr: dict(a=A), quoin.factor: dict(a=A), quoin.lstsq: dict(a=A, b=A), quoin.svd: dict(a=A),
-    quoin.plan: dict(m=12, n=3), F.apply: dict(C=A), F.lstsq: dict(b=A), robust_pca: {}, fit: {}, lyapunov: {},
+    quoin.plan: dict(m=12, n=3), quoin.plan_route: dict(m=12, n=3), F.apply: dict(C=A), F.lstsq: dict(b=A), robust_pca: {}, fit: {}, lyapunov: {},
     gram_schmidt: {}, solve: {}, quoin.StreamingR: {}, quoin.StreamingQR: {},
 }
 OPTIONS = {
@@ -53,6 +53,8 @@ OPTIONS = {
     quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag",
     quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag",
     quoin.plan: "m:integer n:integer method:name q:name threads:integer device:name",
+    quoin.plan_route: "m:integer n:integer memory:number work:name right_hand_sides:integer method:name q:name host_memory:number "
+                      "files:flag threads:integer device:name",
     F.apply: "trans:flag side:name",
     F.lstsq: "rcond:number",
     robust_pca: "pursuit:name route:name lam:number mu:number rho:number tol:number max_iterations:integer max_rank:integer "
@@ -69,7 +71,7 @@ OPTIONS = {
 BAD = {"name": (NAMES, quoin.InvalidArgument), "number": (NUMBERS, TypeError), "integer": (INTEGERS, TypeError),
        "flag": (FLAGS, TypeError), "function": ((1, "f", [len]), TypeError)}
 # None is the default of these
-OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback", "divergence", "until"}
+OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback", "divergence", "until", "memory", "host_memory"}
 
 
 def clear(error, option):
@@ -93,7 +95,7 @@ def test_options_of_another_type(function, option, kind):
 
 @pytest.mark.parametrize("function, option, values", [
     (quoin.qr, "threads", (0, -1, 10**12, 10**400, 10**5000)), (quoin.lstsq, "rcond", (-5, 2, np.nan, -np.inf)),
-    (F.lstsq, "rcond", (-5, np.nan)), (solve, "rcond", (-5, np.nan)), (quoin.plan, "m", (-1, 2**63, 10**5000)), (quoin.plan, "n", (-1, 2**64)),
+    (F.lstsq, "rcond", (-5, np.nan)), (solve, "rcond", (-5, np.nan)), (quoin.plan, "m", (-1, 2**63, 10**5000)), (quoin.plan, "n", (-1, 2**64)), (quoin.plan_route, "memory", (0, -1, np.nan, np.inf)),
     (robust_pca, "lam", (0, -1, np.nan, np.inf, 10**400)), (robust_pca, "mu", (0, np.nan)), (robust_pca, "tol", (0, -1, np.nan)),
     (robust_pca, "rho", (1, 0.5, np.nan, np.inf)), (robust_pca, "max_iterations", (0, 2**63)),
     (robust_pca, "max_rank", (0, -3, 2**63)), (fit, "max_iter", (0, -1)), (fit, "n_components", (0,)), (fit, "tol", (0, -1)),

@@ -50,6 +50,7 @@ def test_threads(call):
 @pytest.mark.parametrize("function, defaults", [
     (quoin.qr, "reduced auto None True False"), (quoin.factor, "auto None True False any"), (quoin.lstsq, "None auto None True"),
     (quoin.svd, "True auto None True False"), (quoin.plan, "<class 'numpy.float64'> auto any None cpu"),
+    (quoin.plan_route, "<class 'numpy.float64'> None factor 0 auto explicit None False None cpu"),
     (quoin.Factorization.apply, "False left"), (quoin.Factorization.lstsq, "None"), (quoin.StreamingR, "None None"),
     (quoin.StreamingQR, "None None"), (quoin.StreamingR.solve, "None"),
     (quoin.GramSchmidt, "0 auto off 0 <class 'numpy.float64'> None"),
@@ -121,6 +122,19 @@ def test_verify_measures_what_numpy_measures(rng):
 def test_q_is_that_of_the_plan(rng):
     for q in ("none", "explicit", "reflectors"):
         assert quoin.factor(rng.standard_normal((60, 5)), q=q).plan.q == q == quoin.plan(60, 5, q=q).q
+
+
+def test_routes_of_less_and_less_memory():
+    free = quoin.plan_route(200_000, 40, method="tsqr", files=True)
+    assert free.fits and free.route == "memory" and str(free) == str(quoin.plan(200_000, 40, method="tsqr", q="explicit"))
+    assert free.plan["workspace_bytes"] == quoin.plan(200_000, 40, method="tsqr", q="explicit").workspace_bytes
+    for work, route in (("factor", "files"), ("least-squares", "row-blocks"), ("svd", "memory"), ("singular-values", "row-blocks")):
+        less = quoin.plan_route(200_000, 40, work=work, files=True, memory=40e6)
+        assert less.route == route and less.fits == (work != "svd")
+        refused = quoin.plan_route(200_000, 40, work=work, files=True, memory=1)
+        assert not refused.fits and quoin.plan_route(200_000, 40, work=work, files=True, memory=refused.least_bytes).fits
+    sides = [quoin.plan_route(200_000, 40, work="least-squares", right_hand_sides=p).memory_bytes for p in (0, 7)]
+    assert sides[1] - sides[0] == 2 * 200_000 * 7 * 8
 
 
 def test_the_plan_counts_flops():

@@ -27,7 +27,8 @@ print(complete.Q, quoin.qr(A, mode="r"), f.apply(A, trans=True), f.report.residu
 solution: quoin.LstsqResult = quoin.lstsq(A, A[:, 0])
 U, S, Vh = quoin.svd(A)
 plan: quoin.Plan = quoin.plan(100, 4)
-print(solution.x, plan.method, quoin.info()["threads"], quoin.__version__)
+route: quoin.Route = quoin.plan_route(100, 4, memory=1e9)
+print(solution.x, plan.method, route.fits, quoin.info()["threads"], quoin.__version__)
 stream: quoin.StreamingR = quoin.StreamingR().partial_fit(A)
 
 

@@ -108,10 +108,10 @@ typename GramSchmidt<T, D>::State GramSchmidt<T, D>::state(Context<D>& ctx) cons
     const Impl& f = *impl_;
     State state;
     if (f.plan.method == Method::ModifiedGramSchmidt) {
-        state.options.method = ModifiedGramSchmidt{f.plan.panel_width, f.plan.reorthogonalization};
+        state.options.method = ModifiedGramSchmidt{f.plan.panel_width, f.plan.gram_schmidt().reorthogonalization};
     } else {
-        state.options.method =
-            ClassicalGramSchmidt{f.plan.panel_width, f.plan.reorthogonalization, f.plan.gram_schmidt_panel};
+        state.options.method = ClassicalGramSchmidt{f.plan.panel_width, f.plan.gram_schmidt().reorthogonalization,
+                                                    f.plan.gram_schmidt().panel};
     }
     state.options.arithmetic = f.plan.arithmetic;
     state.options.check_finite = f.plan.check_finite;
@@ -177,7 +177,7 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
     if (V.cols == 0) return H;
     const ColumnsInRange<T, D> scaling(ctx, f.plan, V);
     f.basis.project(ctx, q(), {0, cols()}, V, H.view());
-    if (f.plan.reorthogonalization != Reorthogonalization::Off && cols() > 0) {
+    if (f.plan.gram_schmidt().reorthogonalization != Reorthogonalization::Off && cols() > 0) {
         // H := H + C,   V := V − Q C
         Matrix<T, D> C(ctx, cols(), V.cols);
         f.basis.project(ctx, q(), {0, cols()}, V, C.view());

@@ -68,17 +68,17 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
                                 OverlappedWork rest) {
     const Index m = forest.A.rows, n = forest.A.cols;
     const Index count = static_cast<Index>(forest.panels.size());
-    const bool with_s = ST.data != nullptr;
-    if (count == 1 && forest.panels[0].tree.width == n && !with_s && !plan.panels_on_host && !rest) {
+    const bool with_s = ST.data != nullptr, panels_on_host = plan.householder().panels_on_host;
+    if (count == 1 && forest.panels[0].tree.width == n && !with_s && !panels_on_host && !rest) {
         OverlappedWork nothing;
         return factor_one_panel<T, D>(ctx, plan, 0, forest.A, forest.panel_t(forest.panels[0]), nothing);
     }
     // columns that every panel updates; columns right of them pass all panels at the end
-    const bool wide_apart = count > 1 && !with_s && !plan.panels_on_host && Tuning<D>::wide_part_at_once(m, n);
+    const bool wide_apart = count > 1 && !with_s && !panels_on_host && Tuning<D>::wide_part_at_once(m, n);
     const Index updated = wide_apart ? m : n;
     if (is_complex<T> && with_s) throw InvalidArgument("S and T of complex reflectors share no diagonal");
     std::optional<HostPanels<T, D>> host;
-    if (plan.panels_on_host && count > 0) host.emplace(ctx, m, plan.panel_width);
+    if (panels_on_host && count > 0) host.emplace(ctx, m, plan.panel_width);
     const auto factor = [&](Context<D>& where, Index s, OverlappedWork overlapped) {
         const Panel& panel = forest.panels[s];
         if (host) {

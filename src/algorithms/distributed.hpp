@@ -59,7 +59,7 @@ Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
     }
     if (wide) {
         Plan plan = plan_reflectors<T>(ctx, m, n);
-        plan.q = options.q;
+        plan.q = options.q.form;
         plan.check_finite = options.check_finite;
         return plan;
     }

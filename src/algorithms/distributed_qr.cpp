@@ -162,7 +162,7 @@ private:
             return true;
         }
         if (passes.state == State::Unusable && !checked) return false;
-        if (f_.plan.fallback == Method::Auto) report_breakdown(f_.plan.method, passes.column);
+        if (f_.plan.fallback() == Method::Auto) report_breakdown(f_.plan.method, passes.column);
         f_.report.method = Method::TSQR;
         f_.report.fell_back = true;
         if (passes.state == State::Improved && overwrites()) {

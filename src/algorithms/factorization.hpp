@@ -504,7 +504,12 @@ CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, CholeskyChain chain, Ma
 
 /// Whether a panel of `rows` rows of this plan is reconstructed.
 inline bool is_tall_panel(const Plan& plan, Index rows) {
-    return plan.reconstruct_rows > 0 && rows >= plan.reconstruct_rows;
+    const Index least = plan.householder().reconstruct_rows;
+    return least > 0 && rows >= least;
+}
+/// Makes a plan factor its matrix by panels, not in one launch.
+inline void factor_by_panels(Plan& plan) {
+    if (auto* const chosen = std::get_if<HouseholderPlan>(&plan.choices)) chosen->one_launch = false;
 }
 /// Factors A (m×n, m >= n) = H R, one panel of a plan of blocked Householder. `overlapped` runs on the way. Waits if
 /// the panel is tall.

@@ -12,7 +12,7 @@ Plan plan_node(const Context<D>& ctx, Index rows, Index n, bool want_q) {
     options.method = by_tree ? Method::TSQR : Method::BlockedHouseholder;
     options.q = by_tree ? QForm::None : QForm::Reflectors;
     Plan plan = plan_qr<T, D>(ctx, rows, n, options);
-    plan.one_launch = false;  // a node has its V and T by panels
+    factor_by_panels(plan);  // a node has its V and T by panels
     return plan;
 }
 

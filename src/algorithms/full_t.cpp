@@ -185,7 +185,7 @@ FullWY<T, D> Factorization<T, D>::full_wy() const {
     if (!forest.lapack_format() || (full_t.rows() == 0 && forest.panels.size() > 1)) return wy;
     wy.V = forest.A.view().col_block({0, k});
     wy.Tf = full_t.rows() > 0 ? full_t.view().row_block({0, k}) : forest.panel_t(forest.panels.front());
-    if (full_t.rows() > 0 && plan.full_t->keep_s) wy.S = full_t.view();
+    if (full_t.rows() > 0 && plan.q.full_t->keep_s) wy.S = full_t.view();
     return wy;
 }
 

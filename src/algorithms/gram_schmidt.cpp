@@ -106,7 +106,7 @@ typename GramSchmidtBasis<T, D>::Outcome GramSchmidtBasis<T, D>::orthonormalize(
     if (next.size() == 0) return outcome;
     write_certificate(ctx, certificate_.view(), {});
     const auto R1 = R.col_block(next);
-    const bool always = plan_.reorthogonalization == Reorthogonalization::Always;
+    const bool always = plan_.gram_schmidt().reorthogonalization == Reorthogonalization::Always;
     if (always && !modified() && !done && next.size() > plan_.panel_width) {
         in_two_passes(ctx, Q, R1, first, outcome);
         return outcome;
@@ -263,7 +263,7 @@ Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D
     using State = typename CholeskyPasses<T, D>::State;
     const Index w = W.cols, k = R.rows - w;
     const auto R1 = R.row_block({k, R.rows});
-    if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
+    if (plan_.gram_schmidt().panel == GramSchmidtPanel::CholeskyQR2) {
         const State state = cholesky_passes<T, D>(ctx, CholeskyChain::OfA, true, W, W, R1).state;
         if (state == State::Improved) {
             // W = Q₁R₁, Q₁ = Q R₂

@@ -58,7 +58,7 @@ private:
     void by_columns(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
     void add_panel(Context<D>& ctx, MatrixView<const T, D> Q, Range columns);
     bool modified() const { return plan_.method == Method::ModifiedGramSchmidt; }
-    bool completes() const { return plan_.reorthogonalization != Reorthogonalization::Off; }
+    bool completes() const { return plan_.gram_schmidt().reorthogonalization != Reorthogonalization::Off; }
     MatrixView<T, D> l_of(Range columns) { return L_.view().block({0, columns.size()}, columns); }
 
     Plan plan_;

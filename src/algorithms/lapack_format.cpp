@@ -133,7 +133,7 @@ QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
     options.method = BlockedHouseholder{panel_width};
     options.q = QForm::Reflectors;
     Plan plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
-    plan.one_launch = false;
+    factor_by_panels(plan);
     QR<T, D> f = Inside::planned<T, D>(plan);
     Inside::of(f).report.method = Method::BlockedHouseholder;
     auto& forest = Inside::of(f).holder.template emplace<ReflectorQ<T, D>>().forest;

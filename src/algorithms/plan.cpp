@@ -103,7 +103,7 @@ Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
     if (wanted != Arithmetic::Auto) return wanted;
     const Index m = plan.rows, n = plan.cols;
     const bool pays = (plan.method == Method::ClassicalGramSchmidt && Tuning<D>::corrected_projections_pay(m, n)) ||
-                      (plan.method == Method::BlockedHouseholder && !plan.full_t && Tuning<D>::corrected_pays(m, n));
+                      (plan.method == Method::BlockedHouseholder && !plan.q.full_t && Tuning<D>::corrected_pays(m, n));
     return corrected_products<T, D> && pays ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
@@ -117,52 +117,54 @@ Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
 
 /// Chooses leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
 template <class D>
-void choose_tree(Plan& plan, Index width, const TreeOptions& tree) {
+TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
     const Index m = plan.rows;
+    TreePlan chosen;
     if (tree.leaf_rows > 0) {
         if (tree.leaf_rows < width) {
             throw InvalidArgument(
                 fmt::format("leaf_rows must be at least the panel's width {}, and is {}", width, tree.leaf_rows));
         }
-        plan.leaf_rows = std::min(tree.leaf_rows, std::max(m, width));
+        chosen.leaf_rows = std::min(tree.leaf_rows, std::max(m, width));
     } else {
-        plan.leaf_rows = Tuning<D>::leaf_rows(width, plan.element_bytes);
+        chosen.leaf_rows = Tuning<D>::leaf_rows(width, plan.element_bytes);
     }
-    const Index leaves = std::max<Index>(1, (m + plan.leaf_rows - 1) / plan.leaf_rows);
+    const Index leaves = std::max<Index>(1, (m + chosen.leaf_rows - 1) / chosen.leaf_rows);
     if (tree.fan_in == flat_tree) {
-        plan.fan_in = 2;
-        plan.domain_leaves = leaves;
+        chosen.fan_in = 2;
+        chosen.domain_leaves = leaves;
     } else if (tree.fan_in > 0) {
         // the stride of a level, up to leaves·fan_in, is an Index
-        plan.fan_in = std::min({tree.fan_in, std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves});
-        plan.domain_leaves = 1;
+        chosen.fan_in = std::min({tree.fan_in, std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves});
+        chosen.domain_leaves = 1;
     } else {
-        plan.fan_in = Tuning<D>::fan_in(width);
-        plan.domain_leaves = Tuning<D>::domain_leaves(leaves);
+        chosen.fan_in = Tuning<D>::fan_in(width);
+        chosen.domain_leaves = Tuning<D>::domain_leaves(leaves);
     }
     // a domain has at least as many rows as the panel columns
-    plan.domain_leaves = std::max(plan.domain_leaves, (width + plan.leaf_rows - 1) / plan.leaf_rows);
+    chosen.domain_leaves = std::max(chosen.domain_leaves, (width + chosen.leaf_rows - 1) / chosen.leaf_rows);
+    return chosen;
 }
 
 template <class D>
 void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
     const Index n = std::max<Index>(1, plan.cols);
-    plan.reorthogonalization = given.reorthogonalization();
-    plan.gram_schmidt_panel = plan.method == Method::ModifiedGramSchmidt ? GramSchmidtPanel::MGS
-                              : given.panel() == GramSchmidtPanel::Auto  ? Tuning<D>::gram_schmidt_panel
-                                                                         : given.panel();
+    const GramSchmidtPanel panel = plan.method == Method::ModifiedGramSchmidt ? GramSchmidtPanel::MGS
+                                   : given.panel() == GramSchmidtPanel::Auto  ? Tuning<D>::gram_schmidt_panel
+                                                                              : given.panel();
+    plan.choices = GramSchmidtPlan{given.reorthogonalization(), panel};
     const Index width = given.panel_width() > 0 ? given.panel_width() : Tuning<D>::gram_schmidt_width(plan.method);
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
 
 /// Chooses the width of the last panels, which one launch factors. They follow panels with too many rows for that.
 template <class D>
-void choose_last_panels(Plan& plan) {
+void choose_last_panels(const Plan& plan, HouseholderPlan& chosen) {
     const Index rows = Tuning<D>::most_rows_in_strips(plan.element_bytes), before = plan.rows - rows,
                 k = std::min(plan.rows, plan.cols);
     if (rows == 0 || before <= 0 || before >= k) return;
-    plan.last_rows = rows;
-    plan.last_width = std::min(k - before, Tuning<D>::last_panel_width);
+    chosen.last_rows = rows;
+    chosen.last_width = std::min(k - before, Tuning<D>::last_panel_width);
 }
 
 /// Returns the rows of a leaf of a tree of batches; 0: trees stay in A.
@@ -186,43 +188,45 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     plan.q = options.q;
     plan.method = method;
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
-    plan.full_t = options.q.full_t;
-    if (plan.full_t && plan.full_t->route == FullTRoute::Auto) {
-        plan.full_t->route = plan.full_t->keep_s ? FullTRoute::Recurrence : Tuning<D>::full_t(m, k);
+    if (auto& full_t = plan.q.full_t; full_t && full_t->route == FullTRoute::Auto) {
+        full_t->route = full_t->keep_s ? FullTRoute::Recurrence : Tuning<D>::full_t(m, k);
     }
     plan.check_finite = options.check_finite;
     plan.verify = options.verify;
-    plan.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
-    const bool extends_t = plan.full_t && plan.full_t->route == FullTRoute::Recurrence;
+    const bool extends_t = plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence;
     const bool one_tree = n <= Tuning<D>::one_tree_cols;
-    if (options.method == Method::Auto && is_cholesky(plan.method)) {
-        plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
-    }
-
     plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
     plan.products = choose_products<T, D>(plan, options.arithmetic);
     const Index full = std::max<Index>(1, k);
-    Index tree_width = full;
+    const auto trees = [&](Index width, bool are_taken) {
+        TreePlan chosen = choose_tree<D>(plan, width, options.method.tree());
+        if (are_taken) chosen.batched_rows = batched_leaf_rows<T, D>(m, n, options);
+        return chosen;
+    };
     switch (plan.method) {
-        case Method::BlockedHouseholder:
+        case Method::BlockedHouseholder: {
+            HouseholderPlan chosen;
+            chosen.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
             plan.panel_width =
                 std::min(full, panel_width > 0 ? panel_width
-                               : plan.panels_on_host
+                               : chosen.panels_on_host
                                    ? Tuning<D>::host_panel_width(k)
                                    : Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic, extends_t));
-            if (panel_width == 0 && !plan.panels_on_host && !extends_t) choose_last_panels<D>(plan);
-            plan.inner_block = std::max(plan.panel_width, plan.last_width);
-            plan.one_launch = panel_width == 0 && !panels_on_host && !plan.full_t &&
-                              SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
-            plan.reconstruct_rows =
-                plan.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.element_bytes);
-            tree_width = std::min(plan.panel_width, Tuning<D>::one_tree_cols);
+            if (panel_width == 0 && !chosen.panels_on_host && !extends_t) choose_last_panels<D>(plan, chosen);
+            plan.inner_block = std::max(plan.panel_width, chosen.last_width);
+            chosen.one_launch = panel_width == 0 && !panels_on_host && !plan.q.full_t &&
+                                SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
+            chosen.reconstruct_rows =
+                chosen.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.element_bytes);
+            chosen.tree = trees(std::min(plan.panel_width, Tuning<D>::one_tree_cols), false);
+            plan.choices = chosen;
             break;
+        }
         case Method::CAQR:
             plan.panel_width = std::min(full, panel_width > 0 ? panel_width : Tuning<D>::tree_width);
             require_tree<D>("panel_width", plan.panel_width);
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
-            tree_width = plan.panel_width;
+            plan.choices = trees(plan.panel_width, true);
             break;
         case Method::ModifiedGramSchmidt:
         case Method::ClassicalGramSchmidt: choose_gram_schmidt<D>(plan, options.method); return plan;
@@ -230,13 +234,18 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             require_tree<D>("the number of columns of tsqr", full);
             plan.panel_width = full;
             plan.inner_block = Tuning<D>::inner_block(full);
+            plan.choices = trees(full, true);
             break;
-        default:
-            plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
+        default: {
+            plan.panel_width = one_tree ? full : Tuning<D>::tree_width;
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
+            const bool falls_back = options.method == Method::Auto;
+            plan.choices = CholeskyPlan{!falls_back ? Method::Auto
+                                        : one_tree  ? Method::TSQR
+                                                    : Method::CAQR,
+                                        trees(plan.panel_width, falls_back)};
+        }
     }
-    choose_tree<D>(plan, tree_width, options.method.tree());
-    if (is_tree(plan.method) || is_tree(plan.fallback)) plan.batched_rows = batched_leaf_rows<T, D>(m, n, options);
     return plan;
 }
 
@@ -311,32 +320,54 @@ Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Option
     return plan_of<T, D>(m, n, options, true);
 }
 
+namespace {
+
+/// Returns the choices of type C, or their defaults.
+template <class C, class Choices>
+C choices_of(const Choices& choices) {
+    const C* const chosen = std::get_if<C>(&choices);
+    return chosen ? *chosen : C();
+}
+
+}  // namespace
+
+HouseholderPlan Plan::householder() const { return choices_of<HouseholderPlan>(choices); }
+GramSchmidtPlan Plan::gram_schmidt() const { return choices_of<GramSchmidtPlan>(choices); }
+Method Plan::fallback() const { return choices_of<CholeskyPlan>(choices).fallback; }
+TreePlan Plan::tree() const {
+    if (const auto* chosen = std::get_if<TreePlan>(&choices)) return *chosen;
+    const auto* cholesky = std::get_if<CholeskyPlan>(&choices);
+    return cholesky ? cholesky->tree : householder().tree;
+}
+
 PanelTree tree_of(const Plan& plan, Index rows, Index width) {
     PanelTree tree;
     tree.rows = rows;
     tree.width = width;
-    tree.inner_block = std::min(plan.inner_block, std::max(plan.panel_width, plan.last_width));
-    if (plan.method == Method::BlockedHouseholder || plan.leaf_rows == 0) {
+    tree.inner_block = std::min(plan.inner_block, std::max(plan.panel_width, plan.householder().last_width));
+    const TreePlan chosen = plan.tree();
+    if (plan.method == Method::BlockedHouseholder || chosen.leaf_rows == 0) {
         tree.leaf_rows = tree.domain_rows = std::max<Index>(rows, 1);
     } else {
-        tree.leaf_rows = plan.leaf_rows;
-        tree.domain_rows = plan.leaf_rows * plan.domain_leaves;
-        tree.fan_in = plan.fan_in;
+        tree.leaf_rows = chosen.leaf_rows;
+        tree.domain_rows = chosen.leaf_rows * chosen.domain_leaves;
+        tree.fan_in = chosen.fan_in;
     }
     return tree;
 }
 
 PanelColumns::PanelColumns(const Plan& plan)
-    : k_(std::min(plan.rows, plan.cols)),
-      width_(std::max<Index>(1, plan.panel_width)),
-      last_width_(plan.last_width > 0 ? plan.last_width : width_) {
-    const Index before = plan.last_width > 0 ? std::clamp<Index>(plan.rows - plan.last_rows, 0, k_) : 0;
+    : k_(std::min(plan.rows, plan.cols)), width_(std::max<Index>(1, plan.panel_width)), last_width_(width_) {
+    const HouseholderPlan chosen = plan.householder();
+    if (chosen.last_width > 0) last_width_ = chosen.last_width;
+    const Index before = chosen.last_width > 0 ? std::clamp<Index>(plan.rows - chosen.last_rows, 0, k_) : 0;
     first_ = (before + width_ - 1) / width_;
     start_ = std::min(k_, first_ * width_);
 }
 
 std::vector<Panel> panels_of(const Plan& plan) {
-    if (const Index k = std::min(plan.rows, plan.cols); k > 0 && plan.panel_width >= k && plan.last_width == 0)
+    if (const Index k = std::min(plan.rows, plan.cols);
+        k > 0 && plan.panel_width >= k && plan.householder().last_width == 0)
         return {{0, tree_of(plan, plan.rows, k), 0}};
     const PanelColumns columns(plan);
     std::vector<Panel> panels;
@@ -350,38 +381,44 @@ std::vector<Panel> panels_of(const Plan& plan) {
 }
 
 std::string to_string(const Plan& plan) {
+    const HouseholderPlan householder = plan.householder();
+    const TreePlan tree = plan.tree();
+    const Method fallback = plan.fallback();
     std::string text = fmt::format("{} x {} {}: {}", plan.rows, plan.cols, plan.element_bytes == 4 ? "f32" : "f64",
                                    to_string(plan.method));
-    if (plan.fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(plan.fallback));
+    if (fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(fallback));
     text += fmt::format(", Q {}\n", to_string(plan.q));
-    if (plan.one_launch) text += "one launch factors the whole matrix; V, T and large products with Q go by panels:\n";
+    if (householder.one_launch)
+        text += "one launch factors the whole matrix; V, T and large products with Q go by panels:\n";
     if (is_gram_schmidt(plan.method)) {
         text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
-                            to_string(plan.gram_schmidt_panel), to_string(plan.reorthogonalization));
-    } else if (plan.batched_rows == 0 && (!is_cholesky(plan.method) || plan.fallback != Method::Auto)) {
+                            to_string(plan.gram_schmidt().panel), to_string(plan.gram_schmidt().reorthogonalization));
+    } else if (tree.batched_rows == 0 && (!is_cholesky(plan.method) || fallback != Method::Auto)) {
         text += fmt::format("panels of {} columns", plan.panel_width);
-        if (plan.last_width > 0) text += fmt::format(", of {} where {} rows are left", plan.last_width, plan.last_rows);
+        if (householder.last_width > 0) {
+            text += fmt::format(", of {} where {} rows are left", householder.last_width, householder.last_rows);
+        }
         text += fmt::format(", T of {} columns\n", plan.inner_block);
     }
-    if (plan.batched_rows > 0) {
-        text += fmt::format("trees of batches: leaves of {} rows\n", plan.batched_rows);
-    } else if (is_tree(plan.method) || is_tree(plan.fallback)) {
-        text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", plan.leaf_rows,
-                            plan.domain_leaves, plan.fan_in);
+    if (tree.batched_rows > 0) {
+        text += fmt::format("trees of batches: leaves of {} rows\n", tree.batched_rows);
+    } else if (is_tree(plan.method) || is_tree(fallback)) {
+        text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", tree.leaf_rows,
+                            tree.domain_leaves, tree.fan_in);
     }
-    if (plan.panels_on_host) text += "panels factored on the host, beside the updates on the GPU\n";
-    if (plan.method == Method::BlockedHouseholder && plan.reconstruct_rows > 0 && plan.rows >= plan.reconstruct_rows) {
-        text += fmt::format("panels of {} rows or more by Householder reconstruction\n", plan.reconstruct_rows);
+    if (householder.panels_on_host) text += "panels factored on the host, beside the updates on the GPU\n";
+    if (is_tall_panel(plan, plan.rows)) {
+        text += fmt::format("panels of {} rows or more by Householder reconstruction\n", householder.reconstruct_rows);
     }
     if (plan.arithmetic == Arithmetic::Corrected) {
         text += "large products by three products of f16 for one of f32\n";
     } else if (plan.arithmetic != Arithmetic::Native) {
         text += fmt::format("large products in {}, with sums in f32\n", to_string(plan.arithmetic));
     }
-    if (plan.full_t) {
+    if (const auto& full_t = plan.q.full_t) {
         text += fmt::format("one T for all columns, {}{}\n",
-                            plan.full_t->route == FullTRoute::Joined ? "joined from the panels'" : "by recurrence",
-                            plan.full_t->keep_s ? ", and S = V Tᵀ" : "");
+                            full_t->route == FullTRoute::Joined ? "joined from the panels'" : "by recurrence",
+                            full_t->keep_s ? ", and S = V Tᵀ" : "");
     }
     text += fmt::format("{:.3g} GFLOP, {:.3g} GB moved, {:.3g} MB of workspace", plan.flops / 1e9,
                         plan.bytes_moved / 1e9, plan.workspace_bytes / 1e6);

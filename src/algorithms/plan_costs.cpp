@@ -31,8 +31,7 @@ double cholesky_flops(bool sketched, double m, double n) {
 double factor_flops(const Plan& plan, const PanelTree& tree) {
     const double m = number(tree.rows), n = number(tree.width);
     if (!tree.lapack_panel()) return 2 * m * n * n + 2.0 / 3 * absorbed(tree) * n * n * n;
-    const bool reconstructed = plan.reconstruct_rows > 0 && tree.rows >= plan.reconstruct_rows;
-    return reconstructed ? cholesky_flops(false, m, n) + reconstruction_flops(m, n) : 3 * m * n * n;
+    return is_tall_panel(plan, tree.rows) ? cholesky_flops(false, m, n) + reconstruction_flops(m, n) : 3 * m * n * n;
 }
 
 double apply_flops(const PanelTree& tree, Index p) {
@@ -58,7 +57,7 @@ void for_each_panel(const Plan& plan, F f) {
 /// Adds the costs of the full T of panels in LAPACK's format, and of S if it is kept.
 void add_full_t(Plan& plan) {
     const double m = number(plan.rows), k = number(std::min(plan.rows, plan.cols));
-    const bool recurrence = plan.full_t->route == FullTRoute::Recurrence;
+    const bool recurrence = plan.q.full_t->route == FullTRoute::Recurrence;
     double words = 0;
     for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
         const double rows = number(tree.rows), f = number(first), w = number(tree.width);
@@ -66,7 +65,7 @@ void add_full_t(Plan& plan) {
         plan.flops += weight * (recurrence ? (rows * w + 4 * rows * f + 2 * f * w) * w : (2 * rows + f + w) * f * w);
         words += weight * (recurrence ? 3 * rows * f + 2 * rows * w : rows * (f + w));
     });
-    if (plan.full_t->keep_s && !recurrence) {
+    if (plan.q.full_t->keep_s && !recurrence) {
         plan.flops += m * k * k;
         words += 2 * m * k;
     }
@@ -77,7 +76,7 @@ void add_full_t(Plan& plan) {
 void add_gram_schmidt(Plan& plan) {
     const double m = number(plan.rows), nb = number(plan.panel_width);
     const bool modified = plan.method == Method::ModifiedGramSchmidt;
-    const bool by_cholesky = plan.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2;
+    const bool by_cholesky = plan.gram_schmidt().panel == GramSchmidtPanel::CholeskyQR2;
     // a level of the recursion: columns of a node, and the number of such nodes
     std::map<double, double> level{{number(plan.cols), 1}};
     while (!level.empty()) {
@@ -185,7 +184,7 @@ void count_costs(Plan& plan) {
         if (n > 0) add_gram_schmidt(plan);
         const double nb = number(plan.panel_width);
         plan.workspace_bytes = 2 * nb * n * plan.element_bytes + small_bytes;
-        if (plan.reorthogonalization == Reorthogonalization::Always) {
+        if (plan.gram_schmidt().reorthogonalization == Reorthogonalization::Always) {
             plan.flops *= 2;
             plan.bytes_moved *= 2;
             if (plan.method == Method::ClassicalGramSchmidt && n > nb) {
@@ -203,10 +202,10 @@ void count_costs(Plan& plan) {
         return;
     }
     const bool lapack_format = plan.method == Method::BlockedHouseholder;
-    if (plan.batched_rows > 0) {
+    if (const Index leaf_rows = plan.tree().batched_rows; leaf_rows > 0) {
         // all levels: A's rows, n of every leaf, and so on, each read, written in the batch's format, read and written
         // as Q
-        const double rows = m / (1 - n / number(plan.batched_rows)), steps = none ? 1 : 2;
+        const double rows = m / (1 - n / number(leaf_rows)), steps = none ? 1 : 2;
         plan.flops = steps * 2 * rows * n * n + (reflectors ? reconstruction_flops(m, n) : 0);
         plan.bytes_moved = (steps * 2 * rows / m + (reflectors ? 2 : 0)) * A_bytes;
         plan.workspace_bytes = (2 * rows - m) * n * plan.element_bytes + 4 * small_bytes;
@@ -216,10 +215,10 @@ void count_costs(Plan& plan) {
     const Index columns = std::min(plan.rows, plan.cols);
     plan.flops = plan.bytes_moved = 0;
     double t_bytes = 0;
-    if (plan.full_t && lapack_format) {
+    if (plan.q.full_t && lapack_format) {
         add_full_t(plan);
         t_bytes +=
-            (plan.full_t->route == FullTRoute::Recurrence || plan.full_t->keep_s ? m : k) * k * plan.element_bytes;
+            (plan.q.full_t->route == FullTRoute::Recurrence || plan.q.full_t->keep_s ? m : k) * k * plan.element_bytes;
     }
     for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
         const Index end = first + tree.width;
@@ -241,7 +240,7 @@ void count_costs(Plan& plan) {
     }
     if (none && plan.method == Method::TSQR && m >= n) plan.bytes_moved = A_bytes;
     plan.workspace_bytes = t_bytes + 4 * small_bytes;
-    if (plan.one_launch) plan.workspace_bytes += A_bytes;  // V and R in the device's own format
+    if (plan.householder().one_launch) plan.workspace_bytes += A_bytes;  // V and R in the device's own format
     if (plan.arithmetic == Arithmetic::Corrected) {
         // V twice in six bytes an element; for the columns of C that fit into halves_bytes: six bytes, sums of VᵀC, W
         const double nb = number(plan.panel_width), run = number(CommonTuning::corrected_run_rows);

@@ -39,7 +39,7 @@ void report_breakdown(Method method, Index column) {
 
 namespace {
 
-bool is_tree_of_batches(const Plan& plan) { return is_tree(plan.method) && plan.batched_rows > 0; }
+bool is_tree_of_batches(const Plan& plan) { return is_tree(plan.method) && plan.tree().batched_rows > 0; }
 /// Whether the method itself detects columns that are not finite or out of range.
 bool finds_range(const Plan& plan) { return plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan); }
 
@@ -84,8 +84,8 @@ public:
             if (passes.state == Passes::State::Unusable && !checked) return false;
             fall_back(passes);
         }
-        if (plan_.batched_rows > 0) {
-            if (!tsqr_of_batches<T, D>(ctx_, plan_.batched_rows, A, checked, {}, R.view())) return false;
+        if (const Index leaf_rows = plan_.tree().batched_rows; leaf_rows > 0) {
+            if (!tsqr_of_batches<T, D>(ctx_, leaf_rows, A, checked, {}, R.view())) return false;
             hold_r(std::move(R));
             return true;
         }
@@ -97,7 +97,7 @@ public:
         R = {};
         forest_.A = Matrix<T, D>::aligned(ctx_, A.rows, n);
         load<T>(ctx_, A, forest_.A.view());
-        by_reflectors(plan_.fallback);
+        by_reflectors(plan_.fallback());
         return true;
     }
 
@@ -105,7 +105,7 @@ private:
     using Passes = CholeskyPasses<T, D>;
 
     void by_reflectors(Method method, OverlappedWork rest = OverlappedWork()) {
-        if (is_tree(method) && plan_.batched_rows > 0) return static_cast<void>(by_batches(true));
+        if (is_tree(method) && plan_.tree().batched_rows > 0) return static_cast<void>(by_batches(true));
         std::optional<Plan> other;
         if (method != plan_.method) other.emplace(plan_).method = method;
         const Plan& plan = other ? *other : plan_;
@@ -114,7 +114,7 @@ private:
         if (method == Method::BlockedHouseholder) {
             // one panel's T is all of T
             const bool by_recurrence =
-                plan.full_t && plan.full_t->route == FullTRoute::Recurrence && forest_.panels.size() > 1;
+                plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence && forest_.panels.size() > 1;
             if (by_recurrence) ST = Matrix<T, D>(ctx_, plan.rows, k_);
             factor_blocked_householder(ctx_, plan, forest_.view(), ST.view(), std::move(rest));
         } else {
@@ -138,7 +138,7 @@ private:
     bool by_batches(bool checked) {
         const auto A = forest_.A.view();
         Matrix<T, D> R(ctx_, plan_.cols, plan_.cols);
-        if (!tsqr_of_batches<T, D>(ctx_, plan_.batched_rows, A, checked, A, R.view())) return false;
+        if (!tsqr_of_batches<T, D>(ctx_, plan_.tree().batched_rows, A, checked, A, R.view())) return false;
         if (plan_.q == QForm::Reflectors) reconstruct(R.view());
         hold_as_planned(std::move(R));
         return true;
@@ -159,7 +159,7 @@ private:
         const auto A = forest_.A.view();
         Matrix<T, D> R(ctx_, n, n);
         const auto chain = plan_.method == Method::RandomizedCholeskyQR ? CholeskyChain::Sketched
-                           : plan_.fallback == Method::Auto             ? CholeskyChain::OfA
+                           : plan_.fallback() == Method::Auto           ? CholeskyChain::OfA
                            : checked                                    ? CholeskyChain::SketchedIfRefusedOrZero
                                                                         : CholeskyChain::SketchedIfRefused;
         const bool reflectors = plan_.q == QForm::Reflectors;
@@ -176,7 +176,7 @@ private:
             return true;
         }
         fall_back(passes);
-        by_reflectors(plan_.fallback);
+        by_reflectors(plan_.fallback());
         if (passes.state == State::Improved) {
             // A = Q₁ R₁ and Q₁ = Q R₂, so R = R₂ R₁
             Matrix<T, D> R2(ctx_, n, n);
@@ -188,8 +188,8 @@ private:
     }
 
     void fall_back(const Passes& passes) {
-        if (plan_.fallback == Method::Auto) report_breakdown(plan_.method, passes.column);
-        answered_by(plan_.fallback);
+        if (plan_.fallback() == Method::Auto) report_breakdown(plan_.method, passes.column);
+        answered_by(plan_.fallback());
     }
 
     void answered_by(Method method) {
@@ -225,7 +225,7 @@ private:
 
     /// Holds the reflectors, with T or S if the plan requires them. `ST` has both from the recurrence, or no data.
     void hold_reflectors(Matrix<T, D>&& ST) {
-        Matrix<T, D> full_t = plan_.full_t && k_ > 0 ? full_t_of(std::move(ST)) : Matrix<T, D>();
+        Matrix<T, D> full_t = plan_.q.full_t && k_ > 0 ? full_t_of(std::move(ST)) : Matrix<T, D>();
         f_.holder.template emplace<ReflectorQ<T, D>>(ReflectorQ<T, D>{std::move(forest_), std::move(full_t)});
     }
 
@@ -233,7 +233,7 @@ private:
         const Index m = plan_.rows;
         const auto& forest = std::as_const(forest_);
         if (ST.rows() > 0) {
-            if (plan_.full_t->keep_s) return std::move(ST);
+            if (plan_.q.full_t->keep_s) return std::move(ST);
             if (m == k_) {
                 copy_triangle<T>(ctx_, ST.view(), ST.view());
                 return std::move(ST);
@@ -242,13 +242,13 @@ private:
             copy_triangle<T>(ctx_, ST.view().row_block({0, k_}), Tf.view());
             return Tf;
         }
-        if (forest.panels.size() == 1 && !plan_.full_t->keep_s) return {};
+        if (forest.panels.size() == 1 && !plan_.q.full_t->keep_s) return {};
         Matrix<T, D> Tf(ctx_, k_, k_);
         {
             const Span span(ctx_, "T");
             join_t<T, D>(ctx_, forest.view(), Tf.view());
         }
-        if (!plan_.full_t->keep_s) return Tf;
+        if (!plan_.q.full_t->keep_s) return Tf;
         const Span span(ctx_, "S");
         Matrix<T, D> S(ctx_, m, k_);
         form_s<T>(ctx_, forest.A.view().col_block({0, k_}), Tf.view(), S.view());
@@ -377,7 +377,7 @@ QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
         original = Matrix<T, D>(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), original.view());
     }
-    if (plan.one_launch) {
+    if (plan.householder().one_launch) {
         const auto view = A.view();
         QR<T, D> f = in_one_launch<T, D>(ctx, view, std::move(A), plan);
         if (original.rows() > 0) measure_accuracy<T, D>(ctx, original.view(), f);
@@ -422,7 +422,7 @@ QR<T, D> qr(Context<D>& ctx, InputView<T, D> A, Options options) {
     if (reads_only(plan)) return r_alone<T, D>(ctx, A, plan);
     if (!A.by_rows) plan.verify = false;  // the caller's A is the original: no second copy
     QR<T, D> f = [&] {
-        if (plan.one_launch && !A.by_rows) return in_one_launch<T, D>(ctx, A.stored(), {}, plan);
+        if (plan.householder().one_launch && !A.by_rows) return in_one_launch<T, D>(ctx, A.stored(), {}, plan);
         Matrix<T, D> work = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
         load<T>(ctx, A, work.view());
         return qr<T, D>(ctx, std::move(work), plan);

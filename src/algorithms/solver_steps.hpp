@@ -84,7 +84,7 @@ inline void require_orthonormal(const Options& options, const char* what) {
     require_orthonormal(options.method, options.method.reorthogonalization(), what);
 }
 inline void require_orthonormal(const Plan& plan, const char* what) {
-    require_orthonormal(plan.method, plan.reorthogonalization, what);
+    require_orthonormal(plan.method, plan.gram_schmidt().reorthogonalization, what);
 }
 
 /// Returns Aᵀ, in memory of its own.

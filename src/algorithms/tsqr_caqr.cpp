@@ -105,7 +105,7 @@ void orthonormalize_by_tree(Context<D>& ctx, const Plan& plan, MatrixView<T, D> 
     by_tree.rows = m;
     by_tree.cols = n;
     by_tree.panel_width = std::min(n, Tuning<D>::one_tree_cols);
-    by_tree.last_rows = by_tree.last_width = 0;
+    by_tree.choices = plan.tree();
     lay_out_panels(ctx, by_tree, tree);
     tree.A = Matrix<T, D>(ctx, m, n);
     copy<T>(ctx, A, tree.A.view());

@@ -100,7 +100,8 @@ const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, Matri
     options.q = QForm::Reflectors;
     options.check_finite = false;
     const Plan plan = plan_qr<T>(ctx, m, n, options);
-    if (const Plan narrow = plan_in_place<T>(m, n); nb >= k && k > narrow.panel_width && m < plan.reconstruct_rows) {
+    const Index tall = plan.householder().reconstruct_rows;
+    if (const Plan narrow = plan_in_place<T>(m, n); nb >= k && k > narrow.panel_width && m < tall) {
         // one T of several panels
         const auto panels = lapack_panels(m, n, narrow.panel_width);
         Matrix<T> panels_t(narrow.panel_width, k);
@@ -109,7 +110,7 @@ const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, Matri
         return "householder, T joined";
     }
     factor_scaled(ctx, plan, ForestView<T, Host>{lapack_panels(m, n, nb), A, Tf});
-    return nb >= n && m >= plan.reconstruct_rows ? "one panel, by reconstruction" : "householder";
+    return nb >= n && m >= tall ? "one panel, by reconstruction" : "householder";
 }
 
 template <class T>

@@ -334,7 +334,7 @@ TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
             options.q = form;
             return qr<T, Cuda>(this->gpu(), on_gpu.view(), options);
         };
-        EXPECT_TRUE(alone(QForm::Any).plan().one_launch);
+        EXPECT_TRUE(alone(QForm::Any).plan().householder().one_launch);
         expect_bits(alone(QForm::None).r(this->gpu()), R[0]);
         expect_bits(alone(QForm::Explicit).r(this->gpu()), R[0]);
         Batch<T, Cuda> thin_Q(this->gpu(), m, k, 1);
@@ -372,11 +372,11 @@ TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForReflectorsAtItsEdge) {
         EXPECT_EQ(plan_qr<T>(this->gpu(), m, edge, options).method, Method::CholeskyQR2);
         const Plan beyond = plan_qr<T>(this->gpu(), m, edge + 1, options);
         EXPECT_EQ(beyond.method, Method::BlockedHouseholder);
-        EXPECT_TRUE(beyond.one_launch);
+        EXPECT_TRUE(beyond.householder().one_launch);
         EXPECT_EQ(plan_qr<T>(this->gpu(), 16385, 306, options).method, Method::CholeskyQR2);
         const Plan wider = plan_qr<T>(this->gpu(), 16385, 307, options);
         EXPECT_EQ(wider.method, Method::BlockedHouseholder) << "random numbers would need two passes";
-        EXPECT_FALSE(wider.one_launch) << "too many rows";
+        EXPECT_FALSE(wider.householder().one_launch) << "too many rows";
         EXPECT_EQ(plan_qr<T>(this->gpu(), 160, 128, options).method, Method::CholeskyQR2);
         EXPECT_EQ(plan_qr<T>(this->gpu(), 159, 128, options).method, Method::BlockedHouseholder) << "nearly square";
     }
@@ -433,7 +433,7 @@ TYPED_TEST(GpuBatch, AMatrixAloneWithNaNStaysAsItIs) {
                 options.method = Method::BlockedHouseholder;
                 options.q = form;
                 const Plan plan = plan_qr<T>(this->gpu(), m, n, options);
-                ASSERT_TRUE(plan.one_launch);
+                ASSERT_TRUE(plan.householder().one_launch);
                 try {
                     (void)qr<T, Cuda>(this->gpu(), Matrix<T, Cuda>::over(on_gpu.view()), plan);
                     ADD_FAILURE() << "NaN was accepted";

@@ -257,7 +257,7 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
             for (FullTRoute route : {FullTRoute::Recurrence, FullTRoute::Joined}) {
                 const auto f =
                     this->by_host(this->gpu(), gA, this->options(route, route == FullTRoute::Recurrence, nb));
-                EXPECT_TRUE(f.plan().panels_on_host);
+                EXPECT_TRUE(f.plan().householder().panels_on_host);
                 this->expect_full_t(f, A.view());
             }
             Options panels = with(Method::Auto, QForm::Reflectors);

@@ -55,7 +55,7 @@ TYPED_TEST_SUITE(GpuGramSchmidt, Types);
 /// On the host both methods take panels by modified Gram-Schmidt.
 TYPED_TEST(GpuGramSchmidt, FactorsPanelsByTheMethodOrTheTable) {
     const auto panel = [&](Method method) {
-        return plan_qr<TypeParam>(this->gpu(), 5000, 300, {.method = method}).gram_schmidt_panel;
+        return plan_qr<TypeParam>(this->gpu(), 5000, 300, {.method = method}).gram_schmidt().panel;
     };
     EXPECT_EQ(panel(Method::ModifiedGramSchmidt), GramSchmidtPanel::MGS);
     EXPECT_EQ(panel(Method::ClassicalGramSchmidt), GramSchmidtPanel::CholeskyQR2);

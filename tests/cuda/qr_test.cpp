@@ -54,7 +54,8 @@ class GpuQr : public OnGpu {
 protected:
     Index stages(const Plan& plan) {
         Index depth = 1;
-        for (Index rows = plan.leaf_rows; rows > 0 && rows < plan.rows; rows *= std::max<Index>(2, plan.fan_in))
+        const TreePlan tree = plan.tree();
+        for (Index rows = tree.leaf_rows; rows > 0 && rows < plan.rows; rows *= std::max<Index>(2, tree.fan_in))
             ++depth;
         return plan.method == Method::BlockedHouseholder ? 1 : depth;
     }
@@ -138,7 +139,7 @@ protected:
             if (quick() && m > 100) continue;
             const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
             for (QForm q : {QForm::None, QForm::Explicit, QForm::Reflectors}) {
-                EXPECT_GT(plan_qr<T>(gpu(), m, n, with(Method::CAQR, q)).batched_rows, 0);
+                EXPECT_GT(plan_qr<T>(gpu(), m, n, with(Method::CAQR, q)).tree().batched_rows, 0);
                 check<T>(A.view(), with(Method::CAQR, q));
             }
         }
@@ -237,8 +238,8 @@ protected:
         const Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
         {
             const QR<T, Cuda> f = qr<T, Cuda>(gpu(), gA.view(), options);
-            EXPECT_NE(f.plan().last_width, f.plan().panel_width);
-            EXPECT_EQ(f.plan().last_rows, rows);
+            EXPECT_NE(f.plan().householder().last_width, f.plan().panel_width);
+            EXPECT_EQ(f.plan().householder().last_rows, rows);
             expect_law<T>(gpu(), A.view(), f);
         }
         {
