@@ -45,7 +45,7 @@ RouteOptions route_options(const FactorArguments& arguments, const MatrixFile& f
     return options;
 }
 
-/// Returns the route within the caps of `arguments`, and refuses what no route can do.
+/// Returns the route within the caps of `arguments`. Throws if no route can do it.
 template <class T, class D>
 RoutePlan factor_route(const Context<D>& ctx, const FactorArguments& arguments, const MatrixFile& file) {
     constexpr bool on_host = std::is_same_v<D, Host>;

@@ -66,10 +66,10 @@ struct RoutePlan {
     /// Bytes that the route takes: in the host's memory for OutOfCoreRoute and FilesRoute, else in the device's.
     double memory_bytes = 0;
     double cap = 0;          ///< on this memory
-    double least_bytes = 0;  ///< smallest cap with which a route fits
+    double least_bytes = 0;  ///< smallest cap that some route fits
 
     bool fits() const { return memory_bytes <= cap; }
-    /// Returns "memory", "row-blocks", "beside-gpu" or "files".
+    /// Returns "memory", "row-blocks", "out-of-core" or "files".
     const char* name() const;
 };
 

@@ -145,7 +145,7 @@ class Plan(NamedTuple):
 class Route(NamedTuple):
     """How a matrix of this shape and type passes through memory; `print(route)` explains it.
 
-    `route` is 'memory', 'row-blocks', 'beside-gpu' or 'files', and `plan` has the fields of its plan by name. If not
+    `route` is 'memory', 'row-blocks', 'out-of-core' or 'files', and `plan` has the fields of its plan by name. If not
     `fits`, no route fits the memory that was given, and `least_bytes` would do.
     """
 

@@ -193,7 +193,7 @@ private:
 }  // namespace
 
 const char* RoutePlan::name() const {
-    static constexpr const char* names[] = {"memory", "row-blocks", "beside-gpu", "files"};
+    static constexpr const char* names[] = {"memory", "row-blocks", "out-of-core", "files"};
     return names[by.index()];
 }
 
