@@ -66,7 +66,7 @@ struct RoutePlan {
     /// Bytes that the route takes: in the host's memory for OutOfCoreRoute and FilesRoute, else in the device's.
     double memory_bytes = 0;
     double cap = 0;          ///< on this memory
-    double least_bytes = 0;  ///< smallest cap that some route fits
+    double least_bytes = 0;  ///< smallest cap that works; a route after one that fits may need less
 
     bool fits() const { return memory_bytes <= cap; }
     /// Returns "memory", "row-blocks", "out-of-core" or "files".

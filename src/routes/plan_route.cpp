@@ -173,14 +173,11 @@ private:
     /// `in_memory`: the bytes of another route.
     template <class Planned>
     static RoutePlan from_file_to_file(FileOptions options, double memory, double in_memory, Planned planned) {
+        options.memory = 0;
+        const double least = std::min(planned(options).memory_bytes, in_memory);
         options.memory = memory;
         const FilePlan plan = planned(options);
-        RoutePlan route{FilesRoute{options, plan}, plan.memory_bytes, memory, plan.memory_bytes};
-        if (!route.fits()) {
-            options.memory = 0;
-            route.least_bytes = std::min(planned(options).memory_bytes, in_memory);
-        }
-        return route;
+        return {FilesRoute{options, plan}, plan.memory_bytes, memory, least};
     }
 
     Index m_, n_;
