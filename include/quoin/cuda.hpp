@@ -183,8 +183,8 @@ private:
 
 /// B := A, to the device. Returns when A may be changed; B is ready for work enqueued on the context.
 ///
-/// Pageable memory goes through two pinned buffers: the host fills one while the other is copied. Pinned memory is read
-/// in place.
+/// Pageable memory goes through pinned buffers (eight of 32 MiB), which the host fills while others are copied. Pinned
+/// memory is read in place.
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B);
 /// B := A, to the host. Waits until B is complete.
