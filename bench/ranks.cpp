@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "algorithms/block_cyclic_tuning.hpp"
+#include "algorithms/ranks/block_cyclic_tuning.hpp"
 #include "bench.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"

@@ -60,8 +60,9 @@ function(quoin_check_cuda_host)
     quoin_add_kernels(quoin_bench_kernels bench/cuda)
     set_target_properties(quoin_bench_kernels PROPERTIES EXCLUDE_FROM_ALL ON)
     target_compile_definitions(quoin_bench_kernels PRIVATE QUOIN_HAVE_CUDA)
-    foreach(folder cli cli/common bench bench/cuda apps/robust_pca/program apps/lyapunov/program src/algorithms
-            src/algorithms/out_of_core src/cuda/runtime src/cuda/small src/file_qr)
+    foreach(folder cli cli/common bench bench/cuda apps/robust_pca/program apps/lyapunov/program
+            src/algorithms/one_matrix src/algorithms/batches src/algorithms/ranks src/algorithms/streams src/algorithms/out_of_core
+            src/cuda/runtime src/cuda/small src/file_qr)
         file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
         set_source_files_properties(${sources} PROPERTIES UNITY_GROUP ${folder})
         list(APPEND all ${sources})

@@ -7,6 +7,8 @@ import pathlib
 import re
 import sys
 
+DEVICES = "src/primitives src/devices.hpp"
+MATRIX = f"{DEVICES} src/algorithms/shared src/algorithms/one_matrix"
 CUDA = "src/primitives src/cuda/tuning.hpp src/cuda/arch src/cuda/runtime"
 
 # Layer: layers that it may include besides itself and include/quoin. The longest prefix of a path is its layer.
@@ -29,7 +31,12 @@ ALLOWED = {
     "src/devices.hpp": "src/primitives src/host/batch.hpp src/host/device.hpp src/host/tuning.hpp src/cuda/small/batch.hpp "
     "src/cuda/runtime/device.hpp src/cuda/tuning.hpp",
     "src/comm": "src/primitives src/devices.hpp",  # spans of a trace
-    "src/algorithms": "src/comm src/primitives src/devices.hpp",
+    "src/algorithms/shared": DEVICES,
+    "src/algorithms/one_matrix": f"{DEVICES} src/algorithms/shared",
+    "src/algorithms/batches": MATRIX,
+    "src/algorithms/streams": MATRIX,
+    "src/algorithms/out_of_core": MATRIX,
+    "src/algorithms/ranks": f"{MATRIX} src/comm",
     "src/io": "",
     "src/file_qr": "src/algorithms src/comm src/primitives src/devices.hpp src/io",
     "src/lapack": "src/algorithms src/primitives src/devices.hpp src/host",

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/block_cyclic_whole_panel.hpp"
+#include "algorithms/ranks/block_cyclic_whole_panel.hpp"
 #include "checks.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"

@@ -8,7 +8,8 @@
 #include <complex>
 #include <vector>
 
-#include "algorithms/column_scaling.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"

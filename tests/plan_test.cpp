@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/factorization.hpp"
-#include "algorithms/sampled_sum.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/shared/sampled_sum.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "host/tuning.hpp"

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <optional>
 
-#include "algorithms/range_scaling.hpp"
+#include "algorithms/one_matrix/range_scaling.hpp"
 #include "devices.hpp"
 #include "robust_pca/pursuit.hpp"
 #include "robust_pca/pursuit_iteration.hpp"

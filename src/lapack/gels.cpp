@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "algorithms/column_scaling.hpp"
-#include "algorithms/range_scaling.hpp"
+#include "algorithms/one_matrix/range_scaling.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
 #include "lapack/tuning.hpp"

@@ -1,6 +1,7 @@
 #include "lapack/in_place.hpp"
 
-#include "algorithms/column_scaling.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "devices.hpp"
 #include "lapack/tuning.hpp"
 

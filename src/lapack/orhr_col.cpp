@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
 #include "host/device.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/tuning.hpp"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "algorithms/column_scaling.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "host/leaf.hpp"
 #include "host/parallel.hpp"
 #include "lapack/abi.hpp"

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "accuracy.hpp"
-#include "algorithms/block_cyclic_tuning.hpp"
+#include "algorithms/ranks/block_cyclic_tuning.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"
 #include "gpu_ranks.hpp"

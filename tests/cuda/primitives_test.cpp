@@ -3,7 +3,7 @@
 #include <array>
 #include <functional>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"

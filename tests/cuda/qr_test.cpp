@@ -2,7 +2,7 @@
 
 #include "quoin/qr.hpp"
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"

@@ -15,12 +15,12 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/column_scaling.hpp"
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/solver_steps.hpp"
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/slow.hpp"
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 
 namespace quoin {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "algorithms/gram_schmidt.hpp"
+#include "algorithms/one_matrix/gram_schmidt.hpp"
 
 namespace quoin {
 

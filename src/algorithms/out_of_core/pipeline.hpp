@@ -1,6 +1,6 @@
 #pragma once
 
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/one_matrix/solver_steps.hpp"
 #include "primitives.hpp"
 
 namespace quoin {

@@ -7,10 +7,10 @@
 #include <map>
 #include <utility>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
-#include "algorithms/sampled_sum.hpp"
+#include "algorithms/shared/sampled_sum.hpp"
 #include "devices.hpp"
 #include "primitives/tuning.hpp"
 #include "quoin/study.hpp"

@@ -1,0 +1,156 @@
+#pragma once
+
+// Batches by shape, and their matrices one by one.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
+#include "algorithms/one_matrix/solver_steps.hpp"
+#include "devices.hpp"
+#include "quoin/batch.hpp"
+
+namespace quoin {
+
+/// Matrices of one shape.
+template <class T, class D>
+struct ShapeClass {
+    Index m, n, k;
+    std::vector<Index> list;  // empty: all of the batch
+    Index count = 0;
+    std::optional<SmallBatch<T, D>> small;
+    std::vector<std::optional<QR<T, D>>> each;  // if they are not small
+
+    Members members() const { return {list, count}; }
+};
+
+/// Returns a copy of matrix b of a batch of any strides.
+template <class T, class D>
+Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
+    Matrix<T, D> B(ctx, A.rows(b), A.cols(b));
+    if (A.row_stride(b) == 1) {
+        copy<T>(ctx, MatrixView<const T, D>(A.data(b), B.rows(), B.cols(), A.col_stride(b)), B.view());
+    } else if (A.col_stride(b) == 1) {
+        transpose<T>(ctx, MatrixView<const T, D>(A.data(b), B.cols(), B.rows(), A.row_stride(b)), B.view());
+    } else {
+        // column by column, each a row of a matrix with that leading dimension
+        for (Index j = 0; j < B.cols(); ++j) {
+            transpose<T>(ctx, MatrixView<const T, D>(A.data(b) + j * A.col_stride(b), 1, B.rows(), A.row_stride(b)),
+                         B.view().col_block({j, j + 1}));
+        }
+    }
+    return B;
+}
+/// Writes A to matrix b of a batch of any strides.
+template <class T, class D>
+void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index b) {
+    if (B.row_stride(b) == 1) {
+        copy<T>(ctx, A, MatrixView<T, D>(B.data(b), A.rows, A.cols, B.col_stride(b)));
+    } else if (B.col_stride(b) == 1) {
+        transpose<T>(ctx, A, MatrixView<T, D>(B.data(b), A.cols, A.rows, B.row_stride(b)));
+    } else {
+        for (Index j = 0; j < A.cols; ++j) {
+            transpose<T>(ctx, A.col_block({j, j + 1}),
+                         MatrixView<T, D>(B.data(b) + j * B.col_stride(b), 1, A.rows, B.row_stride(b)));
+        }
+    }
+}
+/// Throws InvalidArgument unless batch B, called `name` in the message, has `count` matrices of rows(b)×cols(b).
+template <class T, class D, class RowsOf, class ColsOf>
+void require_shapes(const char* name, BatchView<const T, D> B, Index count, RowsOf rows, ColsOf cols) {
+    if (B.count() != count) {
+        throw InvalidArgument(fmt::format("{} has {} matrices, and the batch {}", name, B.count(), count));
+    }
+    for (Index b = 0; b < (B.uniform() ? std::min<Index>(count, 1) : count); ++b) {
+        if (B.rows(b) != rows(b) || B.cols(b) != cols(b)) {
+            throw InvalidArgument(fmt::format("matrix {} of {} is {}x{}, and must be {}x{}", b, name, B.rows(b),
+                                              B.cols(b), rows(b), cols(b)));
+        }
+    }
+}
+
+/// Throws InvalidArgument for a batch that no memory can hold, naming the matrix.
+template <class T, class D>
+void require_storage(BatchView<const T, D> A) {
+    const auto refuse = [](Index b, const char* why) {
+        throw InvalidArgument(fmt::format("matrix {} of the batch {}", b, why));
+    };
+    if (A.count() < 0) throw InvalidArgument(fmt::format("a batch cannot have {} matrices", A.count()));
+    for (Index b = 0; b < (A.uniform() ? std::min<Index>(A.count(), 1) : A.count()); ++b) {
+        if (A.rows(b) < 0 || A.cols(b) < 0) refuse(b, "has a negative size");
+        if (!A.data(b) && A.rows(b) > 0 && A.cols(b) > 0) refuse(b, "has no data");
+        const Index ld = A.col_stride(b);
+        if (!A.uniform() && A.cols(b) > 1 && ld >= 0 && ld < A.rows(b)) refuse(b, "has an ld below its number of rows");
+    }
+}
+
+/// Returns memory for a batch of `count` results. shape_of(b) gives their shapes.
+template <class T, class D, class ShapeOf>
+Batch<T, D> batch_of(const Context<D>& ctx, Index count, bool uniform, const ShapeOf& shape_of) {
+    if (uniform) {
+        const auto [rows, cols] = count > 0 ? shape_of(0) : std::pair<Index, Index>{0, 0};
+        return Batch<T, D>(ctx, rows, cols, count);
+    }
+    std::vector<std::pair<Index, Index>> shapes;
+    for (Index b = 0; b < count; ++b) shapes.push_back(shape_of(b));
+    return Batch<T, D>(ctx, shapes);
+}
+
+/// Returns the name of matrix b for messages.
+inline std::string name_of(Index b) { return fmt::format("matrix {} of the batch", b); }
+
+/// Whether the device factors several m×n matrices at once, and the options leave the method to it.
+template <class T, class D>
+bool at_once(Index m, Index n, const Options& options) {
+    return (options.method == Method::Auto || options.method == Method::BlockedHouseholder) && !options.verify &&
+           !options.q.full_t && SmallBatch<T, D>::fits(m, n, options.arithmetic);
+}
+
+/// The data of a BatchedQR.
+template <class T, class D>
+struct BatchedFactors {
+    std::vector<ShapeClass<T, D>> classes;
+    Index count = 0;
+    std::vector<std::pair<Index, Index>> place;  // class of matrix b, and its place there; empty: one class, in order
+
+    std::pair<Index, Index> at(Index b) const { return place.empty() ? std::pair<Index, Index>{0, b} : place[b]; }
+    const ShapeClass<T, D>& shape(Index b) const { return classes[at(b).first]; }
+};
+
+/// Access of Quoin's own sources to the data of a BatchedQR.
+struct InsideBatch {
+    template <class T, class D>
+    static const BatchedFactors<T, D>& of(const BatchedQR<T, D>& f) {
+        return *f.inside_;
+    }
+    template <class T, class D>
+    static BatchedQR<T, D> made(std::unique_ptr<BatchedFactors<T, D>> inside) {
+        return BatchedQR<T, D>(std::move(inside));
+    }
+};
+
+/// Sorts the matrices of a batch by shape, and factors none.
+template <class T, class D>
+BatchedFactors<T, D> by_shape(BatchView<const T, D> A) {
+    BatchedFactors<T, D> sorted;
+    sorted.count = A.count();
+    const auto add = [&](Index b, Index count) {
+        sorted.classes.push_back({A.rows(b), A.cols(b), std::min(A.rows(b), A.cols(b)), {}, count, {}, {}});
+    };
+    if (A.uniform()) {
+        if (A.count() > 0) add(0, A.count());
+        return sorted;
+    }
+    std::map<std::pair<Index, Index>, Index> known;
+    for (Index b = 0; b < A.count(); ++b) {
+        const auto [it, fresh] = known.try_emplace({A.rows(b), A.cols(b)}, static_cast<Index>(sorted.classes.size()));
+        if (fresh) add(b, 0);
+        auto& c = sorted.classes[it->second];
+        sorted.place.emplace_back(it->second, c.count++);
+        c.list.push_back(b);
+    }
+    return sorted;
+}
+
+}  // namespace quoin
