@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "algorithms/block_cyclic_tuning.hpp"
-#include "bench.hpp"
+#include "studies.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
@@ -22,9 +22,9 @@
 #include "stopwatch.hpp"
 #include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "accuracy.hpp"
-#include "device.hpp"
-#include "random.hpp"
+#include "measure/cuda/accuracy.hpp"
+#include "measure/cuda/device.hpp"
+#include "measure/cuda/random.hpp"
 #endif
 #ifdef QUOIN_HAVE_NCCL
 #include "quoin/nccl.hpp"

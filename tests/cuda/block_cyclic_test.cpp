@@ -10,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-#include "accuracy.hpp"
+#include "measure/cuda/accuracy.hpp"
 #include "algorithms/block_cyclic_tuning.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"
