@@ -9,14 +9,14 @@
 #include <random>
 #include <span>
 
-#include "bench.hpp"
+#include "studies.hpp"
 #include "either_device.hpp"
 #include "interrupt.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cublas_batched.hpp"
+#include "rivals/cublas_batched.hpp"
 #endif
 
 namespace quoin::cli {

@@ -8,16 +8,16 @@
 #include <algorithm>
 #include <ctime>
 
-#include "bench.hpp"
+#include "studies.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
 #include "random_matrix.hpp"
-#include "reference_lapack.hpp"
+#include "rivals/reference_lapack.hpp"
 #include "stopwatch.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cusolver_qr.hpp"
-#include "device.hpp"
-#include "random.hpp"
+#include "rivals/cusolver_qr.hpp"
+#include "measure/cuda/device.hpp"
+#include "measure/cuda/random.hpp"
 #endif
 
 namespace quoin::cli {

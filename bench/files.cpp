@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <future>
 
-#include "bench.hpp"
+#include "studies.hpp"
 #include "byte_size.hpp"
 #include "interrupt.hpp"
 #include "io/bulk_file.hpp"

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "bench.hpp"
+#include "studies.hpp"
 #include "byte_size.hpp"
 #include "masks.hpp"
 #include "number_between.hpp"
 #include "on_device.hpp"
-#include "paper_tables.hpp"
+#include "papers/caqr_tables.hpp"
 #include "program.hpp"
 #include "quoin/study.hpp"
 
@@ -212,7 +212,7 @@ const Study papers[] = {
      Shapes | Csv | Algorithm | GpuAlone, tensor_cores},
     {"out-of-core",
      "Tables 3 and 4 of Zhang and Wu (2021): a matrix of the host's memory by this GPU.\n\n"
-     "65536x65536, or SHAPE, within --gpu-memory. bench/out_of_core_plot.py draws what --csv and --trace write.",
+     "65536x65536, or SHAPE, within --gpu-memory. bench/plots/out_of_core.py draws what --csv and --trace write.",
      Shapes | Types | GpuMemory | Routes | Timeline | Csv | GpuAlone, out_of_core, check_tall}};
 
 void add_study(CLI::App& command, BenchArguments& arguments, const Study& study) {

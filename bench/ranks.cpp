@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "algorithms/ranks/block_cyclic_tuning.hpp"
-#include "bench.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
@@ -20,11 +19,12 @@
 #include "rank_rate.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
+#include "studies.hpp"
 #include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "accuracy.hpp"
-#include "device.hpp"
-#include "random.hpp"
+#include "measure/cuda/accuracy.hpp"
+#include "measure/cuda/device.hpp"
+#include "measure/cuda/random.hpp"
 #endif
 #ifdef QUOIN_HAVE_NCCL
 #include "quoin/nccl.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "bench.hpp"
+#include "studies.hpp"
 #include "json_line.hpp"
 #include "output_files.hpp"
 

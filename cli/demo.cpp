@@ -14,8 +14,8 @@
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
-#include "measure_case.hpp"
-#include "medians.hpp"
+#include "measure/measure_case.hpp"
+#include "measure/medians.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
 #include "on_device.hpp"
@@ -25,8 +25,8 @@
 #include "row_blocks.hpp"
 #include "subcommands.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "device_run.hpp"
-#include "random.hpp"
+#include "measure/cuda/device_run.hpp"
+#include "measure/cuda/random.hpp"
 #endif
 
 namespace quoin::cli {

@@ -8,7 +8,7 @@
 #include "byte_size.hpp"
 #include "file_route.hpp"
 #include "json_line.hpp"
-#include "machine_limits.hpp"
+#include "measure/machine_limits.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "rank_rate.hpp"

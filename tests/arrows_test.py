@@ -88,7 +88,7 @@ for source in sources:
         match = re.match(r'\s*#\s*include "(.*)"', line)
         if not match:
             continue
-        folders = (source.parent, *(root / name for name in ("src", "include", "apps", "cli/common", "bench/cuda", "bench/host", "")))
+        folders = (source.parent, *(root / name for name in ("src", "include", "apps", "cli/common", "bench", "")))
         places = [folder / match[1] for folder in folders]
         found = next((p.resolve().relative_to(root.resolve()).as_posix() for p in places if p.exists()), None)
         if not found or within(found, "include/quoin") or layer(found) == layer(path):

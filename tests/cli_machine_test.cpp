@@ -7,7 +7,7 @@
 #include <string>
 
 #include "machine.hpp"
-#include "machine_limits.hpp"
+#include "measure/machine_limits.hpp"
 
 namespace quoin::cli {
 namespace {

@@ -1,6 +1,6 @@
 // Counters of energy: those of a folder like Linux's powercap, and those of a library like NVML.
 
-#include "energy_meter.hpp"
+#include "measure/energy_meter.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // What `quoin bench` measures the accuracy with: known errors, in blocks of columns, within a bound of memory.
 
-#include "accuracy.hpp"
+#include "measure/cuda/accuracy.hpp"
 
 #include <cmath>
 
 #include "devices.hpp"
 #include "gpu.hpp"
-#include "random.hpp"
+#include "measure/cuda/random.hpp"
 
 namespace quoin::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "accuracy.hpp"
+#include "measure/cuda/accuracy.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
@@ -19,7 +19,7 @@
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "out_of_core_law.hpp"
-#include "page_locked.hpp"
+#include "measure/cuda/page_locked.hpp"
 #include "quoin/study.hpp"
 
 namespace quoin::test {

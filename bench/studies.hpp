@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "measure/measure_case.hpp"
+#include "measure/medians.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "quoin/cuda.hpp"
+#endif
+
+namespace quoin::cli {
+
+/// The references that Quoin is timed against.
+enum class Reference {
+    None,
+    Lapack,    ///< through the BLAS that Quoin uses, on the host
+    Cusolver,  ///< on the device
+    Blas2,     ///< a Householder QR column by column on the device: `bench/rivals/blas2_qr.hpp`
+};
+/// "none", "lapack", "cusolver", "blas2".
+const char* to_string(Reference reference);
+
+/// So many matrices of a shape: 640x512x512.
+struct BatchSpec {
+    Index count = 0;
+    Shape shape;
+    bool operator==(const BatchSpec& other) const {
+        return count == other.count && shape.rows == other.shape.rows && shape.cols == other.shape.cols;
+    }
+};
+std::string to_string(const BatchSpec& spec);
+
+/// The command line of `quoin bench`; each study has options for some of it.
+struct BenchArguments {
+    CommonArguments common;
+    std::string csv;  ///< a path, or empty
+    std::vector<Shape> shapes;
+    std::vector<BatchSpec> batches;
+    std::vector<DType> dtypes;  ///< none: the study's own
+    std::vector<Operation> operations = {Operation::ThinQr};
+    std::vector<Reference> references;  ///< none: the study's own
+    Index shape_count = 0, seed = 1;    ///< shapes drawn at random
+    std::vector<int> ranks;             ///< how many, one after the other; none: the study's own
+    Shape grid{0, 0};                   ///< of processes; none: rows over ranks
+    int repeat = 0;
+    bool energy = false, no_accuracy = false;
+    std::vector<OutOfCoreOptions> routes;  ///< method, arithmetic and reorthogonalize
+    std::string files;                     ///< a folder
+    Index gpu_memory = Index(16) << 30, block = 0, memory = 0;
+
+    bool on_device() const { return common.device == Device::Cuda; }
+    std::vector<DType> dtypes_or(std::vector<DType> otherwise) const { return dtypes.empty() ? otherwise : dtypes; }
+    /// Whether it is among `references`; `otherwise` where there are none.
+    bool wants(Reference reference, bool otherwise = true) const {
+        return references.empty() ? otherwise
+                                  : std::find(references.begin(), references.end(), reference) != references.end();
+    }
+};
+
+struct Case {
+    Shape shape;
+    DType dtype = DType::F64;
+    Operation operation = Operation::ThinQr;
+    double required_ratio = 0;     ///< 0: none
+    bool growth = false;           ///< one of the cases whose time per row is compared; without a reference
+    Method method = Method::Auto;  ///< Auto: as the command line says
+};
+/// Every shape, type (without any: f64) and operation of the command line.
+std::vector<Case> requested_cases(const BenchArguments& arguments);
+
+/// The meters of --energy. Without that option a meter measures nothing. Neither does one whose counter cannot be read;
+/// stderr names it.
+struct EnergyMeters {
+    /// Opens the meters that `arguments` want.
+    EnergyMeters(const BenchArguments& arguments, bool of_host, bool of_gpu);
+    EnergyMeter host, gpu;
+};
+
+#ifdef QUOIN_HAVE_CUDA
+/// Returns a context on the current GPU. Throws DeviceFailure if there is no usable one, as the studies on a GPU do.
+Context<Cuda> device_context();
+#endif
+
+// ---- The studies: on the host, and those that say so on the current GPU ------------------------------------------------
+
+/// The cases of the command line, with A in the host's memory.
+void bench_on_host(const BenchArguments& arguments);
+/// Times Quoin with A in a GPU's memory.
+void bench_on_device(const BenchArguments& arguments);
+/// A table of Anderson, Ballard, Demmel and Keutzer, on a GPU.
+struct PaperTable;
+void bench_paper_table(const BenchArguments& arguments, const PaperTable& paper);
+/// Their Table II: iterations of robust PCA a second; and frames of a stream, online. On either device.
+void bench_robust_pca(const BenchArguments& arguments);
+/// Table 1 of Benner, Köhler and Penke, products with Qᵀ, and a block of Q, on either device.
+void bench_storage(const BenchArguments& arguments);
+/// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith: modified Gram-Schmidt.
+void bench_gram_schmidt(const BenchArguments& arguments);
+/// Their Figures 6 to 9, on a GPU.
+void bench_gram_schmidt_on_device(const BenchArguments& arguments);
+/// Q and R in f32 by classical Gram-Schmidt in every arithmetic, against Householder's method and cuSOLVER, on a GPU.
+void bench_tensor_cores(const BenchArguments& arguments);
+/// ‖I − QᵀQ‖ over κ by Gram-Schmidt and reflectors.
+void bench_orthogonality(const BenchArguments& arguments);
+/// Tables 3 and 4 of Zhang and Wu, and Householder for comparison: matrices in the host's memory on a GPU.
+void bench_out_of_core(const BenchArguments& arguments);
+/// Batches against loops over LAPACK, or cuSOLVER and cuBLAS, on either device, and the accuracy of their answers.
+void bench_batches(const BenchArguments& arguments);
+/// `Auto` against every method of the same accuracy, over shapes at random, on either device.
+void bench_regret(const BenchArguments& arguments);
+/// Rows over ranks: threads with their share of the cores, or with a GPU each.
+void bench_ranks(const BenchArguments& arguments);
+/// Matrices larger than a cap from file to file, on the host or by way of a GPU, against memory and the disk.
+void bench_files(const BenchArguments& arguments);
+
+}  // namespace quoin::cli
