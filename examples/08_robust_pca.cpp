@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 using namespace quoin;
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "quoin/dual.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/dual.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 using namespace quoin;
 

@@ -1,6 +1,6 @@
 // Covariant Lyapunov vectors: they are mapped to each other, are eigenvectors where the map is linear, and know the flow's direction.
 
-#include "quoin/covariant_lyapunov.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
 
 #include <gtest/gtest.h>
 

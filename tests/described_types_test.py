@@ -31,7 +31,7 @@ def undescribed(text):
 
 found = [
     f"{file.relative_to(root)}:{number}: {line}"
-    for file in sorted((root / "include" / "quoin").glob("*.hpp"))
+    for file in sorted((root / "include" / "quoin").rglob("*.hpp"))
     for number, line in undescribed(file.read_text(encoding="utf-8"))
 ]
 print("\n".join(found) or "all public types are described")

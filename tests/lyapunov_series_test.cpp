@@ -1,6 +1,6 @@
 // Exponents of measured series: Lorenz's, exact and with noise, Hénon's, and refusals.
 
-#include "quoin/lyapunov_series.hpp"
+#include "quoin/apps/lyapunov_series.hpp"
 
 #include <gtest/gtest.h>
 

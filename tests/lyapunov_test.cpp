@@ -1,6 +1,6 @@
 // Lyapunov spectra: what holds exactly of tangent maps, of the exponents, of their errors; and spectra that are known.
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@
 #include "lyapunov/etdrk4.hpp"
 #include "lyapunov/mean_error.hpp"
 #include "lyapunov/pairs.hpp"
-#include "quoin/dual.hpp"
+#include "quoin/apps/dual.hpp"
 
 namespace quoin::test {
 namespace {

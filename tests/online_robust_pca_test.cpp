@@ -1,6 +1,6 @@
 // Online robust PCA: what it recovers from a stream, what it forgets, and its interface.
 
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Principal component pursuit: what theory says it recovers, its two routes and iterations against each other, and its
 // interface.
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 #include "gallery.hpp"
 #include "heap_peak.hpp"
 #include "mixture.hpp"
+#include "quoin/apps/robust_pca_of_frames.hpp"
 #include "quoin/error.hpp"
-#include "quoin/robust_pca_of_frames.hpp"
 #include "quoin/svd.hpp"
 
 namespace quoin::test {

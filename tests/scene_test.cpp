@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "quoin/apps/robust_pca.hpp"
 #include "quoin/error.hpp"
-#include "quoin/robust_pca.hpp"
 #include "video/mask_score.hpp"
 #include "video/street_scene.hpp"
 #include "video/synthetic_scene.hpp"

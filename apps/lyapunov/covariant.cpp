@@ -6,7 +6,7 @@
 #include "lyapunov/segments.hpp"
 #include "primitives/elements.hpp"
 #include "primitives/triangles.hpp"
-#include "quoin/covariant_lyapunov.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
 #include "quoin/qr.hpp"
 #include "quoin/svd.hpp"
 

@@ -7,8 +7,8 @@
 #include "lyapunov/mean_error.hpp"
 #include "lyapunov/require.hpp"
 #include "primitives/context.hpp"
+#include "quoin/apps/lyapunov_series.hpp"
 #include "quoin/batch.hpp"
-#include "quoin/lyapunov_series.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin {

@@ -9,7 +9,7 @@
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/require.hpp"
 #include "lyapunov/segments.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "host/kernels/kernels.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

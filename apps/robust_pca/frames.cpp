@@ -1,6 +1,6 @@
 // Principal component pursuit of bytes, in blocks of rows: L = F Vᵀ, and S and X are formed where they are needed.
 
-#include "quoin/robust_pca_of_frames.hpp"
+#include "quoin/apps/robust_pca_of_frames.hpp"
 
 #include <fmt/format.h>
 

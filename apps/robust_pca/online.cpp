@@ -1,7 +1,7 @@
 // Online robust PCA: projection on a subspace that follows the columns (Feng, Xu and Yan 2013; Rodríguez and Wohlberg
 // 2016).
 
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <fmt/format.h>
 

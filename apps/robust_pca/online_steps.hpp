@@ -1,6 +1,6 @@
 #pragma once
 
-// Steps that only online robust PCA has (quoin/online_robust_pca.hpp). U is a basis of r columns; m, l, s and e are
+// Steps that only online robust PCA has (quoin/apps/online_robust_pca.hpp). U is a basis of r columns; m, l, s and e are
 // columns. The numbers that the steps compute for a column stay in D's memory, so that the host reads them once.
 
 #include <span>

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "primitives.hpp"
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 #include "robust_pca/pursuit.hpp"
 
 namespace quoin {

@@ -1,6 +1,6 @@
 // Principal component pursuit: inexact ALM (Lin, Chen and Ma 2010) and alternating directions with constant μ.
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,8 +11,8 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "options.hpp"
-#include "quoin/covariant_lyapunov.hpp"
-#include "quoin/lyapunov_series.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
+#include "quoin/apps/lyapunov_series.hpp"
 
 namespace quoin::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <nanobind/stl/vector.h>
 

@@ -1,4 +1,4 @@
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <nanobind/stl/optional.h>
 

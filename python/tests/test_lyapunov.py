@@ -204,7 +204,7 @@ def test_dual_numbers_have_the_derivatives():
                 np.arcsin(a / 2) + np.arccos(a / 3) + np.arctan(b) + np.sinh(a) + np.cosh(b) + np.square(a) + np.reciprocal(b),
                 (a % 0.5) + (+b) - (1 - a) if a < b else 0 * a, 7.0]
 
-    from quoin._derivatives import jvp_of
+    from quoin.apps._derivatives import jvp_of
 
     x, V = np.array([0.7, 1.3]), np.array([[1.0, 0, 2], [0, 1, -1]])
     _, jvp = jvp_of(f, None)

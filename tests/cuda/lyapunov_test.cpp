@@ -1,6 +1,6 @@
 // Systems on the GPU are the host's maps, and their spectra obey the same laws.
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 #include <unistd.h>
 

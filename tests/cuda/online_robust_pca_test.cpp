@@ -1,7 +1,7 @@
 // Online robust PCA on the GPU: each of its steps against the host's or against sums in higher precision, and streams against
 // the host's.
 
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Principal component pursuit on the GPU: each of its steps against the host's or against what defines it, and the pursuit
 // against the host's.
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <fmt/format.h>
 

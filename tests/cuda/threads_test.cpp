@@ -12,9 +12,9 @@
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
+#include "quoin/apps/robust_pca.hpp"
 #include "quoin/qr.hpp"
-#include "quoin/robust_pca.hpp"
 
 namespace quoin::test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "quoin/covariant_lyapunov.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
 
 namespace quoin::cli {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin::cli {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "quoin/lyapunov_series.hpp"
+#include "quoin/apps/lyapunov_series.hpp"
 
 namespace quoin::cli {
 

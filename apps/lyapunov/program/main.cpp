@@ -421,7 +421,7 @@ int main(int argc, char** argv) {
         "was\n"
         "found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use), dtype,\n"
         "device, seconds, qr_share, tangent_share, force_share, reorthonormalisations_per_second.\n"
-        "docs/lyapunov.md has the mathematics and measured spectra.");
+        "docs/apps/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });
     return command.run(argc, argv);
 }

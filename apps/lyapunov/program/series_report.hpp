@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "quoin/apps/lyapunov_series.hpp"
 #include "quoin/io.hpp"
-#include "quoin/lyapunov_series.hpp"
 
 namespace CLI {
 class App;

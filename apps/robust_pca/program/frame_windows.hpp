@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "on_device.hpp"
-#include "quoin/robust_pca_of_frames.hpp"
+#include "quoin/apps/robust_pca_of_frames.hpp"
 #include "stopwatch.hpp"
 
 namespace quoin::cli {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

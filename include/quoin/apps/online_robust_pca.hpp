@@ -5,17 +5,16 @@
 #include <type_traits>
 #include <vector>
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 namespace quoin {
 
 /// Choices of an online robust PCA. The defaults fit a video's frames in [0, 1].
 struct OnlineRobustPcaOptions {
-    Index max_rank = 4;    ///< largest rank of the background
-    double forget = 0.01;  ///< share of its weight that a column loses with each later column; 0: none
-    double threshold =
-        0.04;          ///< least |m − l| of an entry of S; three times its noise if that is more
-    Index start = 32;  ///< number of columns that are kept at the start
+    Index max_rank = 4;       ///< largest rank of the background
+    double forget = 0.01;     ///< share of its weight that a column loses with each later column; 0: none
+    double threshold = 0.04;  ///< least |m − l| of an entry of S; three times its noise if that is more
+    Index start = 32;         ///< number of columns that are kept at the start
 };
 
 /// Quoin's own use.

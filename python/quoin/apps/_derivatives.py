@@ -8,8 +8,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ._arguments import function
-from ._errors import InvalidArgument
+from .._arguments import function
+from .._errors import InvalidArgument
 
 
 class Dual:

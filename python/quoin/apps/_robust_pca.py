@@ -8,12 +8,12 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
-from . import _core
-from ._arguments import function, integer, positive, real, threads_number
-from ._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, split_mask, to_float
-from ._cuda import Arithmetic
-from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
-from ._functions import svd
+from .. import _core
+from .._arguments import function, integer, positive, real, threads_number
+from .._arrays import _FLOAT32, _FLOAT64, Place, exactly_2d, located, require_one_place, split_mask, to_float
+from .._cuda import Arithmetic
+from .._errors import InvalidArgument, NonFiniteEntry, NotFitted
+from .._functions import svd
 
 
 class RobustPCAStep(NamedTuple):

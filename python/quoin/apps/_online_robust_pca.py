@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ._arguments import gpu_number, integer, positive, real, threads_number
-from ._arrays import _FLOAT32, ON_HOST, Place, exactly_2d, located_for, require_one_place, split_mask, to_float
-from ._errors import InvalidArgument, NonFiniteEntry, NotFitted
-from ._pickles import Pickled
+from .._arguments import gpu_number, integer, positive, real, threads_number
+from .._arrays import _FLOAT32, ON_HOST, Place, exactly_2d, located_for, require_one_place, split_mask, to_float
+from .._errors import InvalidArgument, NonFiniteEntry, NotFitted
+from .._pickles import Pickled
 from ._robust_pca import require_finite
 
 

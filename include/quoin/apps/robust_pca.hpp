@@ -26,11 +26,11 @@ struct RobustPcaStep {
     Index iteration = 0;       ///< 1, 2, …
     double residual = 0;       ///< ‖M − L − S‖_F / ‖M‖_F over the observed entries
     double dual_residual = 0;  ///< μ‖S − S'‖_F / ‖Y‖_F, S' from the previous iteration
-    double error = 0;  ///< bounded by `tolerance`: the residual; with constant μ the larger of
-                       ///< both residuals; in a stable pursuit ‖S − S'‖_F / ‖M‖_F
-    double objective = 0;  ///< ‖L‖_* + λ‖S‖₁; if the pursuit is stable, + μ/2 ‖M − L − S‖_F²
-    Index rank = 0;        ///< of L
-    Index nonzeros = 0;    ///< of S
+    double error = 0;          ///< bounded by `tolerance`: the residual; with constant μ the larger of
+                               ///< both residuals; in a stable pursuit ‖S − S'‖_F / ‖M‖_F
+    double objective = 0;      ///< ‖L‖_* + λ‖S‖₁; if the pursuit is stable, + μ/2 ‖M − L − S‖_F²
+    Index rank = 0;            ///< of L
+    Index nonzeros = 0;        ///< of S
     double mu = 0;
     double seconds = 0;  ///< since the call began
 };

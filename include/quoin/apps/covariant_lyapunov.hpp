@@ -1,6 +1,6 @@
 #pragma once
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

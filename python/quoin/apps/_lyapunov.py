@@ -8,11 +8,11 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
-from . import _core
-from ._arguments import flag, float_type, function, integer, one_of, path_bytes, positive, real, threads_number
-from ._arrays import on_host, to_float
+from .. import _core
+from .._arguments import flag, float_type, function, integer, one_of, path_bytes, positive, real, threads_number
+from .._arrays import on_host, to_float
+from .._errors import InvalidArgument
 from ._derivatives import jvp_of
-from ._errors import InvalidArgument
 
 
 class Estimate(NamedTuple):

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 namespace quoin {
 
