@@ -8,7 +8,10 @@
 #include <complex>
 #include <vector>
 
+#include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
 #include "algorithms/shared/column_scaling.hpp"
 #include "cases.hpp"
 #include "checks.hpp"

@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/panel_layout.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/sampled_sum.hpp"
 #include "cases.hpp"
 #include "checks.hpp"

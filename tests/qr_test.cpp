@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"

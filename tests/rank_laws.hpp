@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "checks.hpp"
 #include "least_squares_law.hpp"
 #include "quoin/distributed.hpp"

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 #include "quoin/svd.hpp"
 #include "robust_pca/online_steps.hpp"

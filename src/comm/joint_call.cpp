@@ -1,3 +1,5 @@
+// Agreement of ranks, and the message that carries the failure of one to all.
+
 #include "comm/joint_call.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The front of FileQR: checks, the journal, the choice of a route, and outputs that appear whole.
+
 #include "quoin/file_qr.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,8 @@
-#include "file_qr/flat_tree.hpp"
+// Factors one node of the flat tree, and forms its Q.
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "file_qr/flat_tree.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
+
 #include "devices.hpp"
 
 namespace quoin {

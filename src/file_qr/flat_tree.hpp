@@ -9,7 +9,7 @@
 // rows for A_0. E is upper triangular up to the blocks on its diagonal, because the panels leave zeros where R has
 // them.
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "quoin/qr.hpp"
 
 namespace quoin {
 

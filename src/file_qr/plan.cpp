@@ -1,3 +1,5 @@
+// Plans a factorization from file to file: route, block sizes, bytes and time.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
 #include "devices.hpp"
 #include "file_qr/flat_tree.hpp"
 #include "file_qr/run.hpp"

@@ -1,3 +1,5 @@
+// Batches of small matrices, one matrix in each lane of a vector register.
+
 #include "host/batch.hpp"
 
 #include <atomic>

@@ -1,3 +1,5 @@
+// Contexts of the host: threads, workspace, streams and timers.
+
 #include "quoin/context.hpp"
 
 #include <omp.h>

@@ -1,3 +1,5 @@
+// Small triangles: Cholesky, solves, products and Householder reconstruction.
+
 #include <vector>
 
 #include "host/cache_block.hpp"

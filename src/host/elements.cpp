@@ -1,3 +1,5 @@
+// Elementwise primitives: copies, scans, scaling, triangles and transposition.
+
 #include <bit>
 #include <cstdint>
 #include <vector>

@@ -1,3 +1,5 @@
+// Primitives on the observed entries of a matrix.
+
 #include "host/observed.hpp"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Panels in LAPACK's format: factors, applies and forms them, by tiles of columns and chunks of rows.
+
 #include <algorithm>
 #include <atomic>
 #include <bit>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Division of work into tasks by its shape alone, and their run on a team of threads.
+
 #include <omp.h>
 
 #include "host/block_reflector.hpp"

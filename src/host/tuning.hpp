@@ -1,5 +1,7 @@
 #pragma once
 
+// Sizes and crossovers of the host.
+
 #include <algorithm>
 #include <limits>
 

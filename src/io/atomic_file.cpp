@@ -1,3 +1,5 @@
+// Temporary files: created, renamed when complete, removed at exit and after signals.
+
 #include "io/atomic_file.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Outputs that appear under their name only when they are complete.
+
 #include <cstddef>
 #include <string>
 

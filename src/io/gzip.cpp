@@ -1,3 +1,5 @@
+// Inflates gzip's members and ZIP's streams by zlib.
+
 #include "io/gzip.hpp"
 
 #include <fmt/format.h>

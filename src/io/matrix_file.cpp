@@ -1,3 +1,5 @@
+// The front of the readers: recognises the format of a file, and reads its matrix or some of its rows.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Writes .npy files, whole and row by row.
+
 #include <fmt/format.h>
 
 #include <algorithm>

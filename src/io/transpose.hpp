@@ -1,5 +1,7 @@
 #pragma once
 
+// Changes of the storage order, tile by tile.
+
 #include <algorithm>
 #include <span>
 

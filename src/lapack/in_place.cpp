@@ -1,6 +1,7 @@
 #include "lapack/in_place.hpp"
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/full_t.hpp"
 #include "algorithms/shared/column_scaling.hpp"
 #include "devices.hpp"
 #include "lapack/tuning.hpp"
@@ -10,14 +11,7 @@ namespace quoin::lapack {
 namespace {
 
 /// Panels of `width` columns in LAPACK's format over min(m, n) columns.
-std::vector<Panel> lapack_panels(Index m, Index n, Index width) {
-    Plan plan;
-    plan.method = Method::BlockedHouseholder;
-    plan.rows = m;
-    plan.cols = n;
-    plan.panel_width = plan.inner_block = width;
-    return panels_of(plan);
-}
+std::vector<Panel> lapack_panels(Index m, Index n, Index width) { return panels_of(householder_plan(m, n, width)); }
 
 template <class T>
 Plan plan_in_place(Index m, Index n) {

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "algorithms/one_matrix/factorization.hpp"
 #include "host/device.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/tuning.hpp"

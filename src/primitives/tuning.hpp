@@ -1,5 +1,7 @@
 #pragma once
 
+// The rows that the tuning tables of all devices share, and the model of time.
+
 #include <limits>
 
 #include "primitives/arithmetic.hpp"

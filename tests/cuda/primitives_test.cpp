@@ -3,7 +3,6 @@
 #include <array>
 #include <functional>
 
-#include "algorithms/one_matrix/factorization.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"

@@ -2,7 +2,7 @@
 
 #include "quoin/qr.hpp"
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "algorithms/batches/batched_qr.hpp"
+#include "algorithms/one_matrix/full_rank.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
 #include "quoin/least_squares.hpp"
 

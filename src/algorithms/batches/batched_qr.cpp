@@ -1,6 +1,7 @@
 // The factorizations of a batch: several matrices of one shape at once if the device can, otherwise one by one.
 
 #include "algorithms/batches/batched_qr.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 
 namespace quoin {
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
 #include "devices.hpp"
 #include "quoin/batch.hpp"
 
@@ -25,36 +24,33 @@ struct ShapeClass {
     Members members() const { return {list, count}; }
 };
 
+/// Calls f(X, columns, is_transposed) for column-major views X, each of some columns of matrix b of a batch or of their
+/// transpose: all columns at once if one stride is 1, otherwise one by one.
+template <class U, class D, class F>
+void for_each_stored(BatchView<U, D> A, Index b, F f) {
+    using View = MatrixView<U, D>;
+    const Index m = A.rows(b), n = A.cols(b), rs = A.row_stride(b), cs = A.col_stride(b);
+    if (rs == 1) return f(View(A.data(b), m, n, cs), Range{0, n}, false);
+    if (cs == 1) return f(View(A.data(b), n, m, rs), Range{0, n}, true);
+    for (Index j = 0; j < n; ++j) f(View(A.data(b) + j * cs, 1, m, rs), Range{j, j + 1}, true);
+}
 /// Returns a copy of matrix b of a batch of any strides.
 template <class T, class D>
 Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
     Matrix<T, D> B(ctx, A.rows(b), A.cols(b));
-    if (A.row_stride(b) == 1) {
-        copy<T>(ctx, MatrixView<const T, D>(A.data(b), B.rows(), B.cols(), A.col_stride(b)), B.view());
-    } else if (A.col_stride(b) == 1) {
-        transpose<T>(ctx, MatrixView<const T, D>(A.data(b), B.cols(), B.rows(), A.row_stride(b)), B.view());
-    } else {
-        // column by column, each a row of a matrix with that leading dimension
-        for (Index j = 0; j < B.cols(); ++j) {
-            transpose<T>(ctx, MatrixView<const T, D>(A.data(b) + j * A.col_stride(b), 1, B.rows(), A.row_stride(b)),
-                         B.view().col_block({j, j + 1}));
-        }
-    }
+    for_each_stored(A, b, [&](MatrixView<const T, D> X, Range cols, bool is_transposed) {
+        const auto to = B.view().col_block(cols);
+        is_transposed ? transpose<T>(ctx, X, to) : copy<T>(ctx, X, to);
+    });
     return B;
 }
 /// Writes A to matrix b of a batch of any strides.
 template <class T, class D>
 void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index b) {
-    if (B.row_stride(b) == 1) {
-        copy<T>(ctx, A, MatrixView<T, D>(B.data(b), A.rows, A.cols, B.col_stride(b)));
-    } else if (B.col_stride(b) == 1) {
-        transpose<T>(ctx, A, MatrixView<T, D>(B.data(b), A.cols, A.rows, B.row_stride(b)));
-    } else {
-        for (Index j = 0; j < A.cols; ++j) {
-            transpose<T>(ctx, A.col_block({j, j + 1}),
-                         MatrixView<T, D>(B.data(b) + j * B.col_stride(b), 1, A.rows, B.row_stride(b)));
-        }
-    }
+    for_each_stored(B, b, [&](MatrixView<T, D> X, Range cols, bool is_transposed) {
+        const auto from = A.col_block(cols);
+        is_transposed ? transpose<T>(ctx, from, X) : copy<T>(ctx, from, X);
+    });
 }
 /// Throws InvalidArgument unless batch B, called `name` in the message, has `count` matrices of rows(b)×cols(b).
 template <class T, class D, class RowsOf, class ColsOf>

@@ -1,10 +1,13 @@
+// Gram-Schmidt of columns that a caller appends over time: the class GramSchmidt.
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "algorithms/one_matrix/gram_schmidt.hpp"
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/column_scaling.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "quoin/gram_schmidt.hpp"
 
 namespace quoin {

@@ -2,33 +2,32 @@
 //
 //     Yᵀ[W; 0] = (Q₁ − W)ᵀ W = −(I + R_q)ᵀ,     H [W; 0] = [W; 0] + Y = Q,     HᵀH = I.
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/basis_kernel.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
 #include "devices.hpp"
 
 namespace quoin {
 
 template <class T, class D>
-const BasisKernel<T, D>& ExplicitQ<T, D>::kernel(Context<D>& ctx) const {
-    return kernel_.get(ctx, [&] {
-        const Index n = Q.cols();
-        BasisKernel<T, D> made;
-        Options options;
-        options.method = Method::BlockedHouseholder;
-        const Plan small = plan_qr<T>(ctx, n, n, options);
-        lay_out_panels(ctx, small, made.W);
-        made.W.A = Matrix<T, D>(ctx, n, n);
-        copy<T>(ctx, Q.view().row_block({0, n}), made.W.A.view());
-        factor_blocked_householder(ctx, small, made.W.view());
-        // Q₁ = W' R' = (W' Σ)(Σ R') with Σ = sgn diag(R'), so W = −W' Σ and R_q = Σ R'
-        made.signs = Matrix<T, D>(ctx, n, 1);
-        made.K = Matrix<T, D>(ctx, n, n);
-        diagonal_signs<T>(ctx, made.W.A.view(), made.signs.view());
-        copy_triangle<T>(ctx, made.W.A.view(), made.K.view());
-        flip_rows<T>(ctx, made.signs.view(), made.K.view());
-        add_identity<T>(ctx, made.K.view());
-        negate<T>(ctx, made.signs.view());
-        return made;
-    });
+BasisKernel<T, D> basis_kernel_of(Context<D>& ctx, MatrixView<const T, D> Q) {
+    const Index n = Q.cols;
+    BasisKernel<T, D> made;
+    Options options;
+    options.method = Method::BlockedHouseholder;
+    const Plan small = plan_qr<T>(ctx, n, n, options);
+    lay_out_panels(ctx, small, made.W);
+    made.W.A = Matrix<T, D>(ctx, n, n);
+    copy<T>(ctx, Q.row_block({0, n}), made.W.A.view());
+    factor_blocked_householder(ctx, small, made.W.view());
+    // Q₁ = W' R' = (W' Σ)(Σ R') with Σ = sgn diag(R'), so W = −W' Σ and R_q = Σ R'
+    made.signs = Matrix<T, D>(ctx, n, 1);
+    made.K = Matrix<T, D>(ctx, n, n);
+    diagonal_signs<T>(ctx, made.W.A.view(), made.signs.view());
+    copy_triangle<T>(ctx, made.W.A.view(), made.K.view());
+    flip_rows<T>(ctx, made.signs.view(), made.K.view());
+    add_identity<T>(ctx, made.K.view());
+    negate<T>(ctx, made.signs.view());
+    return made;
 }
 
 namespace {
@@ -66,7 +65,7 @@ void apply_basis(Context<D>& ctx, MatrixView<const T, D> Q, const BasisKernel<T,
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                        \
-    template const BasisKernel<T, D>& ExplicitQ<T, D>::kernel(Context<D>&) const;                      \
+    template decltype(basis_kernel_of<T, D>) basis_kernel_of<T, D>;                                    \
     template void apply_basis<T, D>(Context<D>&, MatrixView<const T, D>, const BasisKernel<T, D>&, Op, \
                                     MatrixView<T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

@@ -2,9 +2,11 @@
 
 #include <optional>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/full_t.hpp"
 #include "algorithms/one_matrix/host_panel.hpp"
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
 #include "devices.hpp"
 
 namespace quoin {

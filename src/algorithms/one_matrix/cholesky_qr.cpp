@@ -9,7 +9,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/cholesky_qr.hpp"
 #include "devices.hpp"
 
 namespace quoin {
@@ -48,9 +49,8 @@ public:
         solve_and_gram<T>(ctx_, A, {}, {}, R1);
         throw_if_stopped(ctx_);
         const OnePass one_pass(rows(A), n_, precision(A), Scalar<T>::u);
-        const bool is_tried = one_pass.is_tried();
-        factor(R1, one_pass.demands(), [is_tried](const Certificate& found) { return is_tried && !found.refused(); });
-        if (is_tried) {
+        factor(R1, one_pass.demands(), one_pass.is_tried() ? NextSum::GramIfRefused : NextSum::Gram);
+        if (one_pass.is_tried()) {
             // Q = A R₁⁻¹, R = R₁; without the last pass: Q₁ = A, R₂ = R₁
             multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
             const Certificate found = conclude(A, R1);
@@ -61,7 +61,7 @@ public:
         Matrix<S, D> second(ctx_, n_, n_);
         const auto R2 = second.view();
         solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate());
-        factor(R2, {.step = Last, .most_departure = most_final_departure}, [](const Certificate&) { return true; });
+        factor(R2, {.step = Last, .most_departure = most_final_departure}, NextSum::None);
         // R := R₂ R₁;  Q = Q₁ R₂⁻¹
         multiply_upper<S, T>(ctx_, R2, R1, R_, certificate());
         const Certificate found = conclude(Q1_, R2);
@@ -131,7 +131,7 @@ private:
                             .least_eigenvalue = 1 / most_final_inverse_square};
         // a solve by halves needs κ
         if (!std::is_same_v<S, T>) demands.most_condition = std::numeric_limits<double>::max();
-        factor(R1, demands, [](const Certificate&) { return true; });
+        factor(R1, demands, NextSum::None);
         // R := R₁ R₀;  Q = Q₁ R₁⁻¹
         multiply_upper<S, T>(ctx_, R1, R0, R_, certificate());
         const Certificate found = conclude(Q1_, R1);
@@ -160,8 +160,8 @@ private:
         return {known.solves_any_triangle ? condition : condition / (4 * root), 0};
     }
 
-    void factor(MatrixView<S, D> G, GramDemands demands, const typename GramOverRanks<T, D>::IsLast& is_last) {
-        if (over_ranks_.factor) return over_ranks_.factor(G, demands, certificate(), is_last);
+    void factor(MatrixView<S, D> G, GramDemands demands, NextSum next) {
+        if (over_ranks_.factor) return over_ranks_.factor(G, demands, certificate(), next);
         factor_gram<T>(ctx_, G, demands, G, certificate());
     }
 
@@ -207,17 +207,13 @@ private:
 /// Computes the triangle R of B = Q R.
 template <class T, class D>
 void triangle_of(Context<D>& ctx, Matrix<T, D>&& B, MatrixView<T, D> R) {
-    Plan plan;
-    plan.method = Method::BlockedHouseholder;
-    plan.rows = B.rows();
-    plan.cols = B.cols();
-    plan.panel_width = plan.inner_block =
-        std::min(plan.cols, Tuning<D>::panel_width(plan.rows, plan.cols, sizeof(T), Arithmetic::Native));
+    const Index m = B.rows(), n = B.cols();
+    const Plan plan = householder_plan(m, n, std::min(n, Tuning<D>::panel_width(m, n, sizeof(T), Arithmetic::Native)));
     ReflectorForest<T, D> forest;
     lay_out_panels(ctx, plan, forest);
     forest.A = std::move(B);
     factor_blocked_householder(ctx, plan, forest.view());
-    copy_triangle<T>(ctx, forest.A.view().row_block({0, plan.cols}), R);
+    copy_triangle<T>(ctx, forest.A.view().row_block({0, n}), R);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+// Condition of a triangular factor, and the message that names its dependent columns.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/full_rank.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 
 namespace quoin {

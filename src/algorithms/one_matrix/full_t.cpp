@@ -1,8 +1,8 @@
 // Q = I − V T Vᵀ with one T for all columns (Schreiber and Van Loan 1989): joins the panels' T, and multiplies with
 // blocks of Q without forming Q. Triangles are multiplied as triangles, and the zeros of V not at all.
 
-#include "algorithms/one_matrix/factorization.hpp"
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/full_t.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 
 namespace quoin {
@@ -177,19 +177,6 @@ void join_two(Context<D>& ctx, MatrixView<const T, D> V, Range left, Range right
 }
 
 template <class T, class D>
-FullWY<T, D> Factorization<T, D>::full_wy() const {
-    const Index k = std::min(plan.rows, plan.cols);
-    FullWY<T, D> wy;
-    if (!reflectors() || k == 0) return wy;
-    const auto& [forest, full_t] = *reflectors();
-    if (!forest.lapack_format() || (full_t.rows() == 0 && forest.panels.size() > 1)) return wy;
-    wy.V = forest.A.view().col_block({0, k});
-    wy.Tf = full_t.rows() > 0 ? full_t.view().row_block({0, k}) : forest.panel_t(forest.panels.front());
-    if (full_t.rows() > 0 && plan.full_t->keep_s) wy.S = full_t.view();
-    return wy;
-}
-
-template <class T, class D>
 void join_t(Context<D>& ctx, ForestView<const T, D> forest, MatrixView<T, D> Tf) {
     set_zero(ctx, Tf);
     for (const Panel& panel : forest.panels) {
@@ -253,7 +240,6 @@ void form_full_wy_block(Context<D>& ctx, const FullWY<T, D>& wy, Range r, Range 
 
 #define QUOIN_INSTANTIATE(T, D)                                                                              \
     template void join_two<T, D>(Context<D>&, MatrixView<const T, D>, Range, Range, MatrixView<T, D>);       \
-    template FullWY<T, D> Factorization<T, D>::full_wy() const;                                              \
     template void join_t<T, D>(Context<D>&, ForestView<const T, D>, MatrixView<T, D>);                       \
     template void apply_full_wy<T, D>(Context<D>&, const FullWY<T, D>&, Op, MatrixView<T, D>, Arithmetic);   \
     template void apply_full_wy_block<T, D>(Context<D>&, const FullWY<T, D>&, Op, Range, Range,              \

@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/cholesky_qr.hpp"
+#include "algorithms/shared/copies.hpp"
+#include "devices.hpp"
 #include "quoin/gram_schmidt.hpp"
 
 namespace quoin {

@@ -1,5 +1,7 @@
 #pragma once
 
+// Gram-Schmidt on panels of columns, for one matrix and for columns that arrive over time.
+
 #include <functional>
 #include <vector>
 

@@ -1,4 +1,8 @@
+// The host's side of panels that it factors for a GPU: buffers, copies and the factorization.
+
 #include "algorithms/one_matrix/host_panel.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/full_t.hpp"
 
 #include "devices.hpp"
 

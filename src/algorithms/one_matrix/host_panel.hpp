@@ -10,7 +10,7 @@
 //
 // "update 1" updates the next panel's columns. One buffer is enough: panel k+2 leaves once panel k+1 is back.
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "primitives.hpp"
 
 namespace quoin {
 

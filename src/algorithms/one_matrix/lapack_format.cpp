@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
 #include "algorithms/one_matrix/solver_steps.hpp"
 #include "devices.hpp"
 

@@ -1,7 +1,10 @@
+// Least squares and least-norm solutions by QR of A or of its transpose.
+
 #include "quoin/least_squares.hpp"
 
 #include <fmt/format.h>
 
+#include "algorithms/one_matrix/full_rank.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
 #include "devices.hpp"
 

@@ -1,50 +1,16 @@
+// Chooses a plan for a matrix: refusals, sizes of each method, the choice of Auto, and the plan's text.
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "devices.hpp"
 #include "quoin/study.hpp"
 
 namespace quoin {
-
-namespace {
-
-/// Returns the name of an enumerator. `names` are in the order of declaration.
-template <class Enum>
-const char* name_of(Enum value, std::initializer_list<const char*> names) {
-    return names.begin()[static_cast<std::size_t>(value)];
-}
-
-}  // namespace
-
-const char* to_string(Method method) {
-    return name_of(method,
-                   {"auto", "householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr", "mgs", "cgs"});
-}
-const char* to_string(QForm q) { return name_of(q, {"any", "none", "explicit", "reflectors"}); }
-const char* to_string(FullTRoute route) { return name_of(route, {"auto", "recurrence", "joined"}); }
-const char* to_string(Arithmetic arithmetic) {
-    return name_of(arithmetic, {"auto", "native", "tf32", "fp16", "bf16", "corrected"});
-}
-const char* to_string(Reorthogonalization reorthogonalization) {
-    return name_of(reorthogonalization, {"off", "selective", "always"});
-}
-const char* to_string(GramSchmidtPanel panel) { return name_of(panel, {"auto", "mgs", "cholesky-qr2"}); }
-
-std::span<const Method> every_method() {
-    static constexpr Method methods[] = {Method::Auto,
-                                         Method::BlockedHouseholder,
-                                         Method::TSQR,
-                                         Method::CAQR,
-                                         Method::CholeskyQR2,
-                                         Method::RandomizedCholeskyQR,
-                                         Method::ModifiedGramSchmidt,
-                                         Method::ClassicalGramSchmidt};
-    return methods;
-}
 
 namespace {
 
@@ -309,44 +275,6 @@ Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Option
                                           to_string(options.method)));
     }
     return plan_of<T, D>(m, n, options, true);
-}
-
-PanelTree tree_of(const Plan& plan, Index rows, Index width) {
-    PanelTree tree;
-    tree.rows = rows;
-    tree.width = width;
-    tree.inner_block = std::min(plan.inner_block, std::max(plan.panel_width, plan.last_width));
-    if (plan.method == Method::BlockedHouseholder || plan.leaf_rows == 0) {
-        tree.leaf_rows = tree.domain_rows = std::max<Index>(rows, 1);
-    } else {
-        tree.leaf_rows = plan.leaf_rows;
-        tree.domain_rows = plan.leaf_rows * plan.domain_leaves;
-        tree.fan_in = plan.fan_in;
-    }
-    return tree;
-}
-
-PanelColumns::PanelColumns(const Plan& plan)
-    : k_(std::min(plan.rows, plan.cols)),
-      width_(std::max<Index>(1, plan.panel_width)),
-      last_width_(plan.last_width > 0 ? plan.last_width : width_) {
-    const Index before = plan.last_width > 0 ? std::clamp<Index>(plan.rows - plan.last_rows, 0, k_) : 0;
-    first_ = (before + width_ - 1) / width_;
-    start_ = std::min(k_, first_ * width_);
-}
-
-std::vector<Panel> panels_of(const Plan& plan) {
-    if (const Index k = std::min(plan.rows, plan.cols); k > 0 && plan.panel_width >= k && plan.last_width == 0)
-        return {{0, tree_of(plan, plan.rows, k), 0}};
-    const PanelColumns columns(plan);
-    std::vector<Panel> panels;
-    Index t_col = 0;
-    for (Index i = 0; i < columns.count(); ++i) {
-        const Range cols = columns[i];
-        panels.push_back({cols.begin, tree_of(plan, plan.rows - cols.begin, cols.size()), t_col});
-        t_col += panels.back().tree.t_cols();
-    }
-    return panels;
 }
 
 std::string to_string(const Plan& plan) {

@@ -1,8 +1,11 @@
+// Flops, words moved, workspace and modelled time of a plan.
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/panel_layout.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/sampled_sum.hpp"
 #include "primitives/tuning.hpp"
 
@@ -31,8 +34,7 @@ double cholesky_flops(bool sketched, double m, double n) {
 double factor_flops(const Plan& plan, const PanelTree& tree) {
     const double m = number(tree.rows), n = number(tree.width);
     if (!tree.lapack_panel()) return 2 * m * n * n + 2.0 / 3 * absorbed(tree) * n * n * n;
-    const bool reconstructed = plan.reconstruct_rows > 0 && tree.rows >= plan.reconstruct_rows;
-    return reconstructed ? cholesky_flops(false, m, n) + reconstruction_flops(m, n) : 3 * m * n * n;
+    return is_tall_panel(plan, tree.rows) ? cholesky_flops(false, m, n) + reconstruction_flops(m, n) : 3 * m * n * n;
 }
 
 double apply_flops(const PanelTree& tree, Index p) {

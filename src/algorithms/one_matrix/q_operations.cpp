@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
 #include "algorithms/shared/column_scaling.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 #include "devices.hpp"
 
 namespace quoin {
@@ -59,6 +60,19 @@ MatrixView<T, D> Factorization<T, D>::r() {
     if (ExplicitQ<T, D>* q = explicit_q()) return q->R.view();
     if (RAlone<T, D>* alone = std::get_if<RAlone<T, D>>(&holder)) return alone->R.view();
     return {};
+}
+
+template <class T, class D>
+FullWY<T, D> Factorization<T, D>::full_wy() const {
+    const Index k = std::min(plan.rows, plan.cols);
+    FullWY<T, D> wy;
+    if (!reflectors() || k == 0) return wy;
+    const auto& [forest, full_t] = *reflectors();
+    if (!forest.lapack_format() || (full_t.rows() == 0 && forest.panels.size() > 1)) return wy;
+    wy.V = forest.A.view().col_block({0, k});
+    wy.Tf = full_t.rows() > 0 ? full_t.view().row_block({0, k}) : forest.panel_t(forest.panels.front());
+    if (full_t.rows() > 0 && plan.full_t->keep_s) wy.S = full_t.view();
+    return wy;
 }
 
 template <class T, class D>

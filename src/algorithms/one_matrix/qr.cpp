@@ -10,32 +10,18 @@
 #include <limits>
 #include <optional>
 
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
 #include "algorithms/one_matrix/gram_schmidt.hpp"
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/plan.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
 #include "algorithms/shared/column_scaling.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
+#include "algorithms/shared/wall_seconds.hpp"
 #include "devices.hpp"
 
 namespace quoin {
-
-void check_storage(const void* data, Index rows, Index cols, Index contiguous, const char* direction, Index ld) {
-    if (rows < 0 || cols < 0) {
-        throw InvalidArgument(fmt::format("a matrix cannot have {} rows and {} columns", rows, cols));
-    }
-    if (ld < std::max<Index>(1, contiguous)) {
-        throw InvalidArgument(fmt::format("ld must be at least max(1, {}) = {}, and is {}", direction,
-                                          std::max<Index>(1, contiguous), ld));
-    }
-    if (!data && rows > 0 && cols > 0) throw InvalidArgument("the matrix has no data");
-}
-
-void report_breakdown(Method method, Index column) {
-    if (column >= 0) {
-        throw NumericalBreakdown(
-            fmt::format("{}: column {} depends numerically on those before it", to_string(method), column), column);
-    }
-    throw NumericalBreakdown(
-        fmt::format("{}: the matrix is too ill-conditioned for a certified answer", to_string(method)), 0);
-}
 
 namespace {
 
@@ -258,11 +244,7 @@ private:
 
     /// Lays out one panel of all columns, in LAPACK's format.
     void lay_out_one_panel() {
-        Plan one = plan_;
-        one.method = Method::BlockedHouseholder;
-        one.panel_width = one.inner_block = std::max<Index>(1, k_);
-        forest_.panels.clear();
-        lay_out_panels(ctx_, one, forest_);
+        lay_out_panels(ctx_, householder_plan(plan_.rows, plan_.cols, std::max<Index>(1, k_)), forest_);
     }
 
     /// Turns A, which has the thin Q in its first columns, into one panel in LAPACK's format.

@@ -3,12 +3,18 @@
 
 #include <array>
 
-#include "algorithms/one_matrix/factorization.hpp"
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 
 namespace quoin {
 
+namespace {
+
+/// Reconstructs reflectors of Q = Q₁R₂⁻¹ (R2 may have no data: I) with orthonormal columns, Q₁ in A. A receives V below
+/// its diagonal, Tf (n×n) T; R (n×n) takes the rows' signs, given in `signs` (n×1), and goes above V. Does nothing if
+/// the certificate is refused. Refuses it with reason Growth, and leaves A and R alone, if V and T would not be
+/// accurate. Requests the certificate once that is decided. May wait (`reconstruct_top`).
 template <class T, class D>
 void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2,
                               MatrixView<T, D> R, MatrixView<T, D> Tf, MatrixView<T, D> signs,
@@ -36,6 +42,7 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
     drop_unit_reflectors<T>(ctx, A, R, Tf, signs, certificate);
 }
 
+/// Computes reflectors after a refused reconstruction: A := Q₁ R₂⁻¹ = H R', V and T of H, and R := R' R above V.
 template <class T, class D>
 void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<const Sum<T, D>, D> R2, MatrixView<T, D> R,
                              MatrixView<T, D> Tf) {
@@ -48,6 +55,8 @@ void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     multiply_upper<T>(ctx, R1.view(), R, R);
     store_triangle<T>(ctx, R.col_block({0, n}), A_top);
 }
+
+}  // namespace
 
 template <class T, class D>
 CholeskyPasses<T, D> factor_by_cholesky(Context<D>& ctx, CholeskyChain chain, MatrixView<T, D> A, MatrixView<T, D> Tf,
@@ -75,10 +84,8 @@ void reconstruct_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<T, 
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                       \
-    template decltype(reconstruct_if_certified<T, D>) reconstruct_if_certified<T, D>; \
-    template decltype(factor_q_by_householder<T, D>) factor_q_by_householder<T, D>;   \
-    template decltype(factor_by_cholesky<T, D>) factor_by_cholesky<T, D>;             \
+#define QUOIN_INSTANTIATE(T, D)                                           \
+    template decltype(factor_by_cholesky<T, D>) factor_by_cholesky<T, D>; \
     template decltype(reconstruct_householder<T, D>) reconstruct_householder<T, D>;
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -1,3 +1,5 @@
+// SVD of a matrix by the SVD of its triangular factor.
+
 #include "quoin/svd.hpp"
 
 #include "algorithms/one_matrix/range_scaling.hpp"

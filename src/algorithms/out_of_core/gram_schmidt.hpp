@@ -22,12 +22,14 @@
 #include <vector>
 
 #include "algorithms/out_of_core/orthonormal_columns.hpp"
-#include "algorithms/out_of_core/passing.hpp"
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slow.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 
 namespace quoin {
+
+/// The Scalar<T>::safe_exponent of operands that are rounded to 16 bits. f16 exponents end at 15.
+inline constexpr int safe_exponent_of_halves = 10;
 
 template <class T, class D, Slow<T, D> S, Slow<T, D> SR>
 class OutOfCoreGramSchmidt {

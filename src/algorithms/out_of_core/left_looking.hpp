@@ -15,8 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/one_matrix/factorization.hpp"
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/slow.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+// Gram-Schmidt of the columns in fast memory.
+
 #include "algorithms/one_matrix/gram_schmidt.hpp"
 
 namespace quoin {

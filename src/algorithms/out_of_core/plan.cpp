@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 #include "algorithms/shared/sampled_sum.hpp"

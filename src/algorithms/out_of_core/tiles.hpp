@@ -1,5 +1,7 @@
 #pragma once
 
+// Sizes of out-of-core Gram-Schmidt.
+
 #include <algorithm>
 #include <vector>
 

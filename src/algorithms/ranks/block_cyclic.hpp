@@ -10,6 +10,8 @@
 
 #include "algorithms/ranks/block_cyclic_tuning.hpp"
 #include "algorithms/ranks/distributed.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
+#include "algorithms/shared/side_work.hpp"
 #include "quoin/block_cyclic.hpp"
 
 namespace quoin {

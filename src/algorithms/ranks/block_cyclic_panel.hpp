@@ -8,7 +8,10 @@
 #include <optional>
 #include <span>
 
+#include "algorithms/one_matrix/plan.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
 #include "algorithms/ranks/block_cyclic.hpp"
+#include "algorithms/shared/copies.hpp"
 
 namespace quoin {
 

@@ -1,5 +1,6 @@
 // Costs of block-cyclic QR: counts the messages of block_cyclic_qr.cpp and block_cyclic_panel.hpp rank by rank.
 
+#include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/ranks/block_cyclic.hpp"
 
 namespace quoin {

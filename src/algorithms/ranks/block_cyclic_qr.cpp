@@ -3,9 +3,11 @@
 
 #include <optional>
 
+#include "algorithms/one_matrix/reflector_forest.hpp"
 #include "algorithms/ranks/block_cyclic_panel.hpp"
 #include "algorithms/ranks/block_cyclic_whole_panel.hpp"
 #include "algorithms/shared/column_scaling.hpp"
+#include "algorithms/shared/side_work.hpp"
 
 namespace quoin {
 

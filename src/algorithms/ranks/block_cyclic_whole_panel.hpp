@@ -3,6 +3,7 @@
 // A panel that one rank of its process column factors as on one process. If the other ranks have parts of it, their
 // rows go to that rank, and V, R and T come back.
 
+#include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/ranks/block_cyclic.hpp"
 
 namespace quoin {

@@ -4,12 +4,15 @@
 // meet in the nodes of a binary tree, two triangles each, as the R factors of the domains of one panel do.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "algorithms/one_matrix/factorization.hpp"
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/plan.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "comm/joint_call.hpp"
 #include "devices.hpp"
 #include "quoin/distributed.hpp"
@@ -120,11 +123,7 @@ void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matr
 }
 
 /// Returns the number of levels of the tree of ranks.
-inline Index rank_levels(int ranks) {
-    Index levels = 0;
-    while ((Index{1} << levels) < ranks) ++levels;
-    return levels;
-}
+inline Index rank_levels(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1)); }
 
 /// Groups of consecutive ranks with n or more rows together. One rank of a group, the leader, factors all its rows. A
 /// rank with n rows or more is a group of its own, as a rule. So every triangle of the tree is n×n, unless there is

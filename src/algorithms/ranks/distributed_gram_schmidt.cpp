@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "algorithms/ranks/distributed.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 
 namespace quoin {
 

@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <optional>
 
+#include "algorithms/one_matrix/cholesky_qr.hpp"
 #include "algorithms/ranks/distributed.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
+#include "algorithms/shared/wall_seconds.hpp"
 
 namespace quoin {
 
@@ -132,17 +134,15 @@ private:
     bool by_cholesky(bool checked) {
         using State = typename Passes::State;
         Passes passes;
-        passes_are_over_ = [this] { return n_ == 0; };
-        join_sum_ = [this] { is_sketched() ? sum_sketches({}, {}, {}, {}) : factor_sum({}, {}, {}); };
+        next_sum_ = n_ == 0 ? NextSum::None : is_sketched() ? NextSum::Sketch : NextSum::Gram;
         const GramOverRanks<T, D> over_ranks{
-            [&](MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate, auto is_last) {
+            [&](MatrixView<S, D> G, GramDemands demands, CertificateView<D> certificate, NextSum next) {
                 factor_sum(G, demands, certificate);
-                passes_are_over_ = [=, this] { return is_last(shared_certificate()); };
+                next_sum_ = next;
             },
             [&](MatrixView<S, D> B, SketchDemands demands, MatrixView<S, D> R0, CertificateView<D> certificate) {
                 sum_sketches(B, demands, R0, certificate);
-                passes_are_over_ = [this] { return shared_certificate().refused(); };
-                join_sum_ = [this] { factor_sum({}, {}, {}); };
+                next_sum_ = NextSum::GramUnlessRefused;
             },
             rank(), f_.plan.rows, rank_levels(f_.comm->size())};
         call_.attempt([&] {
@@ -152,7 +152,7 @@ private:
             passes = cholesky_passes<T, D>(ctx_, chain, wants_q(), rows(), Q1, f_.R.view(), {}, over_ranks);
         });
         // the other ranks wait for this rank's part of a sum, or for its message that it has finished
-        if (call_.failed() && !passes_are_over_()) join_sum_();
+        if (call_.failed()) join_next_sum();
         call_.agree();
         f_.report.gram_departure = passes.gram_departure;
         f_.report.perturbed_condition = passes.perturbed_condition;
@@ -171,6 +171,21 @@ private:
         }
         by_tree();
         return true;
+    }
+
+    /// Takes part in the next sum of the passes, if there is one, without data of its own.
+    void join_next_sum() {
+        switch (next_sum_) {
+            case NextSum::Sketch: return sum_sketches({}, {}, {}, {});
+            case NextSum::Gram: return factor_sum({}, {}, {});
+            case NextSum::GramIfRefused:
+                if (shared_certificate().refused()) factor_sum({}, {}, {});
+                return;
+            case NextSum::GramUnlessRefused:
+                if (!shared_certificate().refused()) factor_sum({}, {}, {});
+                return;
+            case NextSum::None: return;
+        }
     }
 
     /// G := the Cholesky factor of the sum of G over the ranks. The sum goes up the tree of ranks; the factor and the
@@ -322,8 +337,7 @@ private:
     Matrix<S, D> sum_, part_;   // of Gram passes: a triangle and a certificate, and a triangle
     Matrix<Certificate, D> certificate_;
     Matrix<S, D> sketches_;  // a sketch, and one on its way
-    std::function<bool()> passes_are_over_;
-    std::function<void()> join_sum_;  // takes part in the next sum of the passes
+    NextSum next_sum_ = NextSum::None;
     LentRows<T, D> lent_;
 };
 

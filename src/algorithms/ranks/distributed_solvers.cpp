@@ -6,8 +6,10 @@
 #include <numeric>
 #include <optional>
 
+#include "algorithms/one_matrix/full_rank.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
 #include "algorithms/ranks/distributed.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 
 namespace quoin {
 namespace {

@@ -55,6 +55,55 @@ public:
             JointCall::Of::All);
     }
 
+    /// to := from, this rank's rows and its part of the blocks: from rows to blocks if `from_rows`, else back.
+    void move(bool from_rows, MatrixView<const T, D> from, MatrixView<T, D> to) {
+        Communicator& comm = grid_.comm();
+        const int me = comm.rank(), count = comm.size();
+        const auto size = [&](int a, int b) { return from_rows ? words(a, b) : words(b, a); };
+        const auto pack = [&](int other, MatrixView<T, D> M) {
+            with_message(me, other, from_rows, from, M, [&](auto X, auto part) { copy<T>(ctx_, X, part); });
+        };
+        const auto unpack = [&](int other, MatrixView<T, D> M) {
+            with_message(me, other, !from_rows, to, M, [&](auto X, auto part) { copy<T>(ctx_, part, X); });
+        };
+        Matrix<T, D> memory;
+        call_.attempt([&] {
+            Index most = 0;
+            for (int r = 0; r < count; ++r) most = std::max({most, size(me, r), size(r, me)});
+            memory = Matrix<T, D>(ctx_, most, 1);
+        });
+        call_.agree();
+        const auto message = [&](Index rows) { return memory.view().row_block({0, rows}); };
+        call_.attempt([&] {
+            pack(me, message(size(me, me)));
+            unpack(me, message(size(me, me)));
+        });
+        // in step t ranks whose sum is t mod P meet, the lower one sends first: no two wait for each other
+        for (int t = 0; t < count; ++t) {
+            const int other = (t - me + count) % count;
+            if (other == me) continue;
+            const auto send = [&] {
+                const auto M = message(size(me, other));
+                call_.attempt([&] { pack(other, M); });
+                if (M.rows > 0) comm.send<T>(ctx_, M, other, call_.note());
+            };
+            const auto receive = [&] {
+                const auto M = message(size(other, me));
+                if (M.rows > 0) call_.hear(comm.receive<T>(ctx_, M, other));
+                call_.attempt([&] { unpack(other, M); });
+            };
+            if (me < other) {
+                send();
+                receive();
+            } else {
+                receive();
+                send();
+            }
+        }
+        call_.agree();
+    }
+
+private:
     /// Calls f(rows of a, columns of a, rows of b, columns of b) for each block that rank a has as rows and rank b as
     /// blocks.
     template <class F>
@@ -72,67 +121,25 @@ public:
         }
     }
 
-    /// Exchanges messages between all ranks. words(a, b) is the size of the message from rank a to rank b. pack(b, M)
-    /// writes the message to rank b, unpack(a, M) reads the message of rank a.
-    template <class Words, class Pack, class Unpack>
-    void exchange(Words words, Pack pack, Unpack unpack) {
-        Communicator& comm = grid_.comm();
-        const int me = comm.rank(), count = comm.size();
-        Matrix<T, D> memory;
-        call_.attempt([&] {
-            Index most = 0;
-            for (int r = 0; r < count; ++r) most = std::max({most, words(me, r), words(r, me)});
-            memory = Matrix<T, D>(ctx_, most, 1);
-        });
-        call_.agree();
-        const auto message = [&](Index size) { return memory.view().row_block({0, size}); };
-        call_.attempt([&] {
-            pack(me, message(words(me, me)));
-            unpack(me, message(words(me, me)));
-        });
-        // in step t ranks whose sum is t mod P meet, the lower one sends first: no two wait for each other
-        for (int t = 0; t < count; ++t) {
-            const int other = (t - me + count) % count;
-            if (other == me) continue;
-            const auto send = [&] {
-                const auto M = message(words(me, other));
-                call_.attempt([&] { pack(other, M); });
-                if (M.rows > 0) comm.send<T>(ctx_, M, other, call_.note());
-            };
-            const auto receive = [&] {
-                const auto M = message(words(other, me));
-                if (M.rows > 0) call_.hear(comm.receive<T>(ctx_, M, other));
-                call_.attempt([&] { unpack(other, M); });
-            };
-            if (me < other) {
-                send();
-                receive();
-            } else {
-                receive();
-                send();
-            }
-        }
-        call_.agree();
-    }
-
     /// Returns the number of entries that rank a has as rows and rank b as blocks.
     Index words(int a, int b) const {
         Index sum = 0;
         for_each_block(a, b, [&](Range r, Range c, Range, Range) { sum += r.size() * c.size(); });
         return sum;
     }
-    /// Calls f(block of X, block of the message) for each block that ranks a and b share. X has a's rows or b's part.
+    /// Calls f(block of X, block of the message) for each block that rank `mine` shares with rank `other`. X has the
+    /// rows of `mine` if `as_rows`, else its part of the blocks.
     template <class U, class F>
-    void with_message(int a, int b, bool as_rows, MatrixView<U, D> X, MatrixView<T, D> message, F f) const {
+    void with_message(int mine, int other, bool as_rows, MatrixView<U, D> X, MatrixView<T, D> message, F f) const {
         Index at = 0;
-        for_each_block(a, b, [&](Range r, Range c, Range local_r, Range local_c) {
-            const MatrixView<T, D> part(message.data + at, r.size(), c.size());
-            f(as_rows ? X.block(r, c) : X.block(local_r, local_c), part);
-            at += r.size() * c.size();
-        });
+        for_each_block(as_rows ? mine : other, as_rows ? other : mine,
+                       [&](Range r, Range c, Range local_r, Range local_c) {
+                           const MatrixView<T, D> part(message.data + at, r.size(), c.size());
+                           f(as_rows ? X.block(r, c) : X.block(local_r, local_c), part);
+                           at += r.size() * c.size();
+                       });
     }
 
-private:
     Context<D>& ctx_;
     const ProcessGrid& grid_;
     JointCall call_;
@@ -146,29 +153,13 @@ private:
 template <class T, class D>
 void redistribute(Context<D>& ctx, const ProcessGrid& grid, View<const T, D> rows,
                   std::type_identity_t<BlockCyclicView<T, D>> B) {
-    Redistribution<T, D> plan(ctx, grid, B.layout, rows, B.local);
-    const int me = grid.comm().rank();
-    plan.exchange([&](int from, int to) { return plan.words(from, to); },
-                  [&](int to, MatrixView<T, D> M) {
-                      plan.with_message(me, to, true, rows, M, [&](auto X, auto part) { copy<T>(ctx, X, part); });
-                  },
-                  [&](int from, MatrixView<T, D> M) {
-                      plan.with_message(from, me, false, B.local, M, [&](auto X, auto part) { copy<T>(ctx, part, X); });
-                  });
+    Redistribution<T, D>(ctx, grid, B.layout, rows, B.local).move(true, rows, B.local);
 }
 
 template <class T, class D>
 void redistribute(Context<D>& ctx, const ProcessGrid& grid, std::type_identity_t<BlockCyclicView<const T, D>> A,
                   View<T, D> rows) {
-    Redistribution<T, D> plan(ctx, grid, A.layout, rows, A.local);
-    const int me = grid.comm().rank();
-    plan.exchange([&](int from, int to) { return plan.words(to, from); },
-                  [&](int to, MatrixView<T, D> M) {
-                      plan.with_message(to, me, false, A.local, M, [&](auto X, auto part) { copy<T>(ctx, X, part); });
-                  },
-                  [&](int from, MatrixView<T, D> M) {
-                      plan.with_message(me, from, true, rows, M, [&](auto X, auto part) { copy<T>(ctx, part, X); });
-                  });
+    Redistribution<T, D>(ctx, grid, A.layout, rows, A.local).move(false, A.local, rows);
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                       \

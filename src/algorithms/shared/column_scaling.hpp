@@ -1,5 +1,7 @@
 #pragma once
 
+// Scaling of columns by powers of two, for columns out of range and for products in 16 bits.
+
 #include <algorithm>
 
 #include "devices.hpp"

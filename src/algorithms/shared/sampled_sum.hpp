@@ -1,5 +1,7 @@
 #pragma once
 
+// Sums over very many panels or blocks in bounded time, for costs.
+
 #include <algorithm>
 
 #include "quoin/matrix.hpp"

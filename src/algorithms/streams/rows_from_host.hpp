@@ -1,10 +1,12 @@
 #pragma once
 
+// Brings blocks of rows to the device while it works on the block before.
+
 #include <chrono>
 #include <memory>
 #include <utility>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "primitives.hpp"
 #include "quoin/streaming.hpp"
 
 namespace quoin {

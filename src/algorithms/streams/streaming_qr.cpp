@@ -1,7 +1,10 @@
+// Q and R of rows that arrive block by block: a TSQR of two levels, with the blocks read again for Q.
+
 #include <fmt/format.h>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 #include "algorithms/streams/rows_from_host.hpp"
+#include "algorithms/streams/streaming_options.hpp"
 #include "devices.hpp"
 #include "quoin/streaming.hpp"
 

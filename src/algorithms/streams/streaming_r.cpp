@@ -1,7 +1,11 @@
+// R of rows that arrive block by block, and least squares from it.
+
 #include <fmt/format.h>
 
-#include "algorithms/one_matrix/solver_steps.hpp"
+#include "algorithms/one_matrix/full_rank.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 #include "algorithms/streams/rows_from_host.hpp"
+#include "algorithms/streams/streaming_options.hpp"
 #include "devices.hpp"
 #include "quoin/streaming.hpp"
 

@@ -1,3 +1,5 @@
+// Names of the enumerators in Options, and access to the options of each method.
+
 #include <fmt/format.h>
 
 #include "quoin/error.hpp"
@@ -6,6 +8,12 @@
 namespace quoin {
 
 namespace {
+
+/// Returns the name of an enumerator. `names` are in the order of declaration.
+template <class Enum>
+const char* name_of(Enum value, std::initializer_list<const char*> names) {
+    return names.begin()[static_cast<std::size_t>(value)];
+}
 
 /// Returns the default options of `method`, searching from the i-th method on.
 template <std::size_t i = 0>
@@ -55,6 +63,32 @@ void set(MethodOptions& method, const char* name, Value value, Option option) {
 }
 
 }  // namespace
+
+const char* to_string(Method method) {
+    return name_of(method,
+                   {"auto", "householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr", "mgs", "cgs"});
+}
+const char* to_string(QForm q) { return name_of(q, {"any", "none", "explicit", "reflectors"}); }
+const char* to_string(FullTRoute route) { return name_of(route, {"auto", "recurrence", "joined"}); }
+const char* to_string(Arithmetic arithmetic) {
+    return name_of(arithmetic, {"auto", "native", "tf32", "fp16", "bf16", "corrected"});
+}
+const char* to_string(Reorthogonalization reorthogonalization) {
+    return name_of(reorthogonalization, {"off", "selective", "always"});
+}
+const char* to_string(GramSchmidtPanel panel) { return name_of(panel, {"auto", "mgs", "cholesky-qr2"}); }
+
+std::span<const Method> every_method() {
+    static constexpr Method methods[] = {Method::Auto,
+                                         Method::BlockedHouseholder,
+                                         Method::TSQR,
+                                         Method::CAQR,
+                                         Method::CholeskyQR2,
+                                         Method::RandomizedCholeskyQR,
+                                         Method::ModifiedGramSchmidt,
+                                         Method::ClassicalGramSchmidt};
+    return methods;
+}
 
 MethodOptions::MethodOptions(Method method) : MethodOptions(defaults_of(method)) {}
 
