@@ -61,7 +61,7 @@ function(quoin_check_cuda_host)
     set_target_properties(quoin_bench_kernels PROPERTIES EXCLUDE_FROM_ALL ON)
     target_compile_definitions(quoin_bench_kernels PRIVATE QUOIN_HAVE_CUDA)
     foreach(folder cli cli/common bench bench/cuda apps/robust_pca/program apps/lyapunov/program src/algorithms
-            src/algorithms/out_of_core src/cuda/runtime src/cuda/small src/file_qr)
+            src/algorithms/out_of_core src/cuda src/cuda/runtime src/cuda/small src/file_qr)
         file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
         set_source_files_properties(${sources} PROPERTIES UNITY_GROUP ${folder})
         list(APPEND all ${sources})

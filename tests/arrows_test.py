@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-CUDA = "src/primitives src/cuda/tuning.hpp src/cuda/arch src/cuda/runtime"
+CUDA = "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp src/cuda/arch src/cuda/runtime"
 
 # Layer: layers that it may include besides itself and include/quoin. The longest prefix of a path is its layer.
 ALLOWED = {
@@ -15,7 +15,9 @@ ALLOWED = {
     "src/primitives": "",  # the folder and primitives.hpp
     "src/host": "src/primitives",
     "src/cuda/arch": "",
-    "src/cuda/tuning.hpp": "src/primitives",
+    "src/cuda/kernel_choice.hpp": "src/primitives",
+    "src/cuda/kernel_names.cpp": "src/primitives src/cuda/kernel_choice.hpp",
+    "src/cuda/tuning.hpp": "src/primitives src/cuda/kernel_choice.hpp",
     "src/cuda/runtime": "src/primitives src/cuda/tuning.hpp",
     "src/cuda/elements": CUDA,
     "src/cuda/products": f"{CUDA} src/cuda/elements",

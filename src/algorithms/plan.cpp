@@ -278,9 +278,9 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     } else {
         Options formed = options;
         if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
-        const bool by_gram =
-            (formed.q.full_t || !Tuning<D>::one_cluster(m, n, sizeof(T), formed.q.form)) &&
-            (formed.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n, sizeof(T)) : Tuning<D>::tall(m, n, sizeof(T)));
+        const bool by_gram = (formed.q.full_t || !Tuning<D>::cluster_pays(m, n, sizeof(T), formed.q.form)) &&
+                             (formed.q == QForm::Reflectors ? Tuning<D>::reconstruction_pays(m, n, sizeof(T))
+                                                            : Tuning<D>::tall(m, n, sizeof(T)));
         return laid_out<T, D>(m, n, formed, by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder, panels_on_host);
     }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernel_choice.hpp"
 #include "primitives/tuning.hpp"
 #include "quoin/cuda.hpp"
 #include "quoin/options.hpp"
@@ -52,13 +53,6 @@ struct Tuning<Cuda> : CommonTuning {
             return k > 3000 || (k >= 512 && most_top_cols(m, element_bytes) == 256) ? 256 : 128;
         return k <= 64 ? 64 : k < (corrected ? 800 : m >= 100000 ? 1000 : 1500) ? 128 : 256;
     }
-    /// Columns of the widest matrix that strips factor faster in one launch (strips.cu) than panel by panel. Wider ones
-    /// are faster so up to `most_alone` entries. ms, H100:
-    ///                   f32: 2048²  4096²  5000²  8192×2048  8192×4096  16384×4096   f64: 1024²  2048²  3000²  4096²  8192×2048
-    ///   one launch           1.54   4.16   11.2   2.40       7.83       15.8              0.91   1.80   5.11   8.46   4.82
-    ///   panels               2.27   5.45   7.47   4.32       8.39       16.0              1.17   2.52   4.21   6.34   5.22
-    static constexpr Index most_alone_cols(Index element_bytes) { return 16384 / element_bytes; }
-    static constexpr Index most_alone = Index(1) << 24;
     /// Streams for the larger matrices of a batch, and the flops of a matrix between which several streams pay. Fewer
     /// flops take less time than the host's threads need, more fill the device.
     static constexpr int lanes = 4;
@@ -91,11 +85,6 @@ struct Tuning<Cuda> : CommonTuning {
     }
     /// Whether they pay for the projections of classical Gram-Schmidt.
     static bool corrected_projections_pay(Index m, Index n) { return m >= 4096 && n >= 4096; }
-    static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
-    /// From this number of columns on they pay for updates by panels of m rows.
-    static constexpr Index least_updated_cols(Index m, Index width) {
-        return m > most_rows_in_strips(sizeof(float)) ? 256 : least_corrected_cols(width);
-    }
     /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer
     /// ones are faster and less accurate (split_products.hpp).
     static constexpr Index long_run_rows = 1536, corrected_run_cols = 2048;
@@ -118,25 +107,11 @@ struct Tuning<Cuda> : CommonTuning {
     /// By S, in blocks of 512, whose products have halves of their own: 8192 × 2048 on 512 0.917 / 1.08, on 1000 1.61 /
     /// 1.51, on 2048 3.00 / 2.35; 10 000² on 1000 5.84 / 5.87.
     static bool corrected_product_pays(Index m, Index width, Index p) {
-        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(width);
+        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= cuda::min_corrected_cols(width);
     }
     /// Whether they pay for a block of Q, whose products also need halves of their own.
     static bool corrected_block_pays(Index rows, Index cols, Index width, Index p) {
         return std::min(rows, cols) >= 512 && width >= 512 && p >= 1000;
-    }
-    /// Products of f32 with a tall m×k matrix and few columns p are made by the f64 tensor cores: sgemm rounds k and p
-    /// up to its tiles. 1 000 000 rows, ms by sgemm and by them:
-    ///      k   AᵀB, p: 8            32            64            100           C − A B, p: 32  64             80             100
-    ///     64   0.202 / 0.242   0.313 / 0.248   0.358 / 0.338   0.424 / 0.460   0.195 / 0.257   0.384 / 0.383   0.571 / 0.450   0.596 / 0.595
-    ///    128   0.370 / 0.257   0.529 / 0.353   0.542 / 0.471   0.723 / 0.668   0.339 / 0.447   0.498 / 0.570   0.911 / 0.658   0.921 / 0.808
-    ///    192   0.518 / 0.310   0.910 / 0.395   1.07 / 0.584    1.80 / 0.949    0.491 / 0.641   0.669 / 0.774   1.29 / 0.856    1.26 / 1.04
-    ///    256   0.766 / 0.381   1.16 / 0.516    1.37 / 0.849    1.41 / 1.41     0.636 / 0.840   0.869 / 0.971   1.57 / 1.06     1.59 / 1.32
-    /// From 16 384 rows on AᵀB is as far ahead, C − A B from 65 536 on.
-    static bool few_columns_in_inner_product(Index m, Index k, Index p) {
-        return m >= 16384 && k >= 64 && k <= 256 && p <= 104 && k * p > 1024;
-    }
-    static bool few_columns_in_update(Index m, Index k, Index p) {
-        return m >= 65536 && k >= 64 && k <= 256 && p > 64 && p <= 104;
     }
     /// Rows of a part of a sum over rows: shorter ones cost more to write than to multiply, in longer ones the rounding
     /// errors of one dot product show. Up to few_parts parts follow each other into C; more are made by one batched
@@ -144,14 +119,8 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index least_part_rows = 256, most_part_rows = 4096, few_parts = 4;
     /// Rows of A R⁻¹ at a time, beyond tall_cols columns, where the solution is not kept.
     static constexpr Index solved_rows = Index(1) << 17;
-    /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C
-    /// (panels/apply_blocks.cuh) than by GEMM.
-    static constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
     /// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
     static constexpr Index most_copied_bytes = Index(16) << 20;
-    /// Rows of the blocks by which a triangle of T or V is multiplied, and the smallest number of columns for it. f64,
-    /// H200, 16 384², panels of 1024 columns, ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
-    static constexpr Index triangle_block = 128, least_cols_by_blocks = 2048;
     /// Whether an update by blocks of m×k reflectors makes CᵀV, not VᵀC, and the rows of its runs. 8192² in f64, panels
     /// of 512 columns, H200, ms: 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096 rows, 22.2 in one. DGEMM of 1024 columns of V
     /// is faster by VᵀC.
@@ -172,7 +141,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index tree_width = 32;
     /// Default tree width: one tile. The triangles' cost grows with the cube of the width.
     static constexpr Index one_tree_cols = 32;
-    static constexpr Index most_tree_cols = 256;
+    static constexpr Index most_tree_cols = cuda::max_tree_width;
     /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58
     /// / 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
     static Index leaf_rows(Index, Index) { return 128; }
@@ -213,25 +182,16 @@ struct Tuning<Cuda> : CommonTuning {
     ///   200 000          1.44 / 3.92   3.40 / 9.02   11.0 / 24.9        1.44 / 3.24   3.73 / 6.80   12.2 / 15.2   46.6 / 48.8 (400 000)
     ///   1 000 000        4.96 / 16.7   13.6 / 42.2   51.8 / 124         5.55 / 12.6   14.6 / 28.3   52.5 / 67.3
     /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more
-    /// columns faster in f32. Rows of a matrix of n columns that a cluster holds in its registers and factors column by
-    /// column (batch_rows.cu). 32 columns of f64 have room for 8192; beyond 2048 batches of them are faster in strips.
-    static constexpr Index most_rows_in_cluster(Index n, Index element_bytes) {
-        const bool f64 = element_bytes == 8;
-        return n <= 4    ? 65536
-               : n <= 8  ? (f64 ? 32768 : 65536)
-               : n <= 16 ? (f64 ? 16384 : 32768)
-               : n <= 32 ? (f64 ? 2048 : 8192)
-                         : 0;
-    }
-    /// Whether that is faster than CholeskyQR2, too, which takes 43 to 54 µs for these. H200, µs. Q and R in f32: 16
-    /// 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In f64: 8000 × 24 52,
-    /// 4000 × 32 59.
-    static constexpr bool one_cluster(Index m, Index n, Index element_bytes, QForm q) {
+    /// columns faster in f32.
+    static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
+    /// Whether a cluster that holds the matrix is faster than CholeskyQR2, which takes 43 to 54 µs for these. H200, µs. Q
+    /// and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In
+    /// f64: 8000 × 24 52, 4000 × 32 59.
+    static constexpr bool cluster_pays(Index m, Index n, Index element_bytes, QForm q) {
         const bool f64 = element_bytes == 8;
         const Index most_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
-        return m <= most_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= most_cols);
+        return m <= cuda::max_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= most_cols);
     }
-    static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
     /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too
     /// ill-conditioned for the certificate. So are small ones, which one launch factors. H200, time of CholeskyQR2 /
     /// time of reflectors, R | Q and R, of
@@ -259,7 +219,9 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index most_sketch_cols = 7168;
     /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does
     /// it without waiting.
-    static Index most_top_cols(Index m, Index element_bytes) { return one_panel(m, 256, element_bytes) ? 256 : 128; }
+    static Index most_top_cols(Index m, Index element_bytes) {
+        return reconstruction_pays(m, 256, element_bytes) ? 256 : 128;
+    }
     /// Gram-Schmidt: columns of a panel. Panels by CholeskyQR2 have the largest power of two that its kernels take
     /// whole (at most 192). Panels of modified Gram-Schmidt are wide enough for products of matrices, whose number is
     /// (n/nb)²/2.
@@ -267,10 +229,9 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
     /// Columns that modified Gram-Schmidt takes one by one, with a launch each.
     static constexpr Index gram_schmidt_base = 32;
-    /// Rows of a panel that one launch holds in registers (batch_strips.cu), and columns of these panels where taller
-    /// ones come before them. The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and
+    /// Rows of a panel that one launch holds in strips, and columns of these panels if taller ones come before them. The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and
     /// 31 in panels of 1024.
-    static constexpr Index most_rows_in_strips(Index element_bytes) { return 65536 / element_bytes; }
+    static constexpr Index most_rows_in_strips(Index element_bytes) { return cuda::max_rows_in_strips(element_bytes); }
     static constexpr Index last_panel_width = 512;
     /// From this number of rows on, a panel is reconstructed: strips do not hold it.
     static Index reconstruct_rows(Index width, Index element_bytes) {
@@ -294,25 +255,12 @@ struct Tuning<Cuda> : CommonTuning {
     ///   150 000           0.63          0.74   0.78   0.81   0.90           0.61      0.68   0.77   0.77   0.97
     /// Beyond 192 columns, f32, H200, ms: 200 000×256 1.38 / 1.30, 400 000×256 1.82 / 2.00, 600 000×256 2.23 / 2.95;
     /// 200 000×224 1.21 / 0.98, 500 000×224 1.84 / 1.83; 200 000×200 1.26 / 0.91, 500 000×200 1.81 / 1.69.
-    static bool one_panel(Index m, Index n, Index element_bytes) {
+    static bool reconstruction_pays(Index m, Index n, Index element_bytes) {
         if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m * (n - 190) >= 20000000;
         if (n > 128) return m >= 131072;
         return m > (element_bytes == 8 && n >= 24 ? 4096 : 8192);
     }
-    /// R's SVD is computed on the host up to this number of columns, on the device beyond. H100 with 16 cores of its
-    /// host, f32 / f64 ms, copies included:
-    ///   columns                    32            64           100           192           512          1000
-    ///   host gesdd          0.20 / 0.23   0.68 / 0.53   1.05 / 1.53   4.91 / 7.28   49.4 / 97.2    261 / 592
-    ///     values alone      0.09 / 0.10   0.32 / 0.24   0.49 / 0.67   2.12 / 3.19   24.4 / 45.9    161 / 348
-    ///   cuSOLVER gesvdp     0.67 / 0.80   2.08 / 2.12   3.18 / 3.51   3.68 / 3.87   11.5 / 11.8   27.7 / 31.3
-    ///     gesvdj            0.47 / 0.64   0.88 / 1.33   2.04 / 3.03   3.93 / 6.26   16.4 / 25.9   48.5 / 79.6
-    ///     gesvd             1.48 / 1.81   3.20 / 3.66   7.43 / 9.02   18.3 / 19.9   65.4 / 75.4    159 / 168
-    /// gesvdp in f64 with its certificate takes 3.6 ms for 160 columns, 4.3 for 192 and 5.7 for 256; gesdd for 160
-    /// columns 2.4 / 3.6, and its values alone for 192 in another run 1.7 / 2.6.
-    static constexpr Index host_svd_cols(Index element_bytes, bool vectors) {
-        return !vectors ? 256 : element_bytes == 4 ? 184 : 152;
-    }
-    /// The number of columns if gesvdp is not certified, and the choice is between gesdd on the host and gesvd.
+    /// Columns up to which gesdd on the host is faster than gesvd, if gesvdp is not certified.
     static constexpr Index host_svd_cols_uncertified = 512;
     /// Parts of a slab of a matrix out of core on its way in and out, so that both directions of the bus are used at
     /// once.

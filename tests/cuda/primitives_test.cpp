@@ -698,8 +698,7 @@ TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
         EXPECT_TRUE(is_upper_trapezoidal<T>(gT.fetch(this->gpu()).view()));
         const Matrix<T> V = gA.fetch(this->gpu()), G = gT.fetch(this->gpu());
 
-        using Tuned = Tuning<Cuda>;
-        for (Index p : {Index(1), Index(77), n > Tuned::triangle_block ? Tuned::least_cols_by_blocks + 5 : 300})
+        for (Index p : {Index(1), Index(77), n > cuda::triangle_block ? cuda::min_cols_by_blocks + 5 : 300})
             for (Op op : {Op::None, Op::Transpose}) {
                 Matrix<T> C = random_normal<T>(m, p, 2);
                 GpuPadded<T> gC(this->gpu(), C.view());
@@ -946,7 +945,8 @@ TEST_F(GpuFewColumns, InnerProducts) {
                 multiply_transposed<float>(g, gA.view(), gB.view(), gC.view());
                 const Matrix<float> C = gC.fetch(g);
                 const auto D_kp = D.view().block({0, k}, {0, p}), S_kp = S.view().block({0, k}, {0, p});
-                if (!Tuning<Cuda>::few_columns_in_inner_product(rows, k, p)) {
+                if (cuda::choose_inner_product(rows, k, p, sizeof(float), Arithmetic::Native) !=
+                    cuda::ProductKernel::FewColumns) {
                     const Matrix<double> exact = copy<double>(D_kp),
                                          scale = copy<double>(squares.view().block({0, k}, {0, p}));
                     EXPECT_LE(most_error(C, exact, scale, 0x1p-24), most(laws[0], rows));
@@ -990,7 +990,8 @@ TEST_F(GpuFewColumns, Updates) {
                 subtract_product<float>(g, gA.view(), gE.view(), gC.view());
                 const Matrix<float> found = gC.fetch(g);
                 const auto exact = D.view().block(these, {0, p});
-                if (Tuning<Cuda>::few_columns_in_update(rows, k, p)) {
+                if (cuda::choose_subtracted_product(rows, k, p, sizeof(float), Arithmetic::Native) ==
+                    cuda::ProductKernel::FewColumns) {
                     EXPECT_LE(rounding_error(found, exact, S.view().block(these, {0, p}), k), 1.0001);
                 } else {
                     const Matrix<double> scale = copy<double>(squares.view().block(these, {0, p}));

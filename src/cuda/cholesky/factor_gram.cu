@@ -137,7 +137,8 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
 /// Factors a Gram matrix of any width under all demands but the one on an eigenvalue.
 void factor(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high, const GramDemands& demands,
             MatrixView<double, Cuda> R, Certificate* certificate) {
-    if (G.cols > factor_max_cols) return factor_gram_wide(ctx, G, low, high, demands, R, certificate);
+    if (choose_cholesky(G.cols) == SquareKernel::Library)
+        return factor_gram_wide(ctx, G, low, high, demands, R, certificate);
     QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(G.cols), G.data, G.ld, low, high, demands, R.data, R.ld,
                                        certificate, ctx.stream()));
 }

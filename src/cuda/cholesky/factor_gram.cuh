@@ -42,12 +42,13 @@
 #include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
 
-constexpr int factor_max_cols = 192, tile_warps = 15, tile_threads = tile_warps * 32;
+constexpr int tile_warps = 15, tile_threads = tile_warps * 32;
 constexpr int factor_threads = tile_threads + 32;
 /// ‖I − G‖_F² up to which R is I and half of the rest: u.
 constexpr double near_identity = 1.1102230246251565e-16;

@@ -134,7 +134,8 @@ void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, 
                      CertificateView<D> certificate) {
     const Index n = A.cols;
     if (n == 0) return;
-    if (n > top_max_cols) return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
+    if (choose_reconstruction(n) == SquareKernel::Library)
+        return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(n, n);
     QUOIN_CUDA_CHECK(

@@ -37,7 +37,7 @@
 
 namespace quoin::cuda {
 
-inline constexpr int panel_warps = 8, panel_threads = panel_warps * 32, panel_blocks = 16, panel_width = 32;
+inline constexpr int panel_warps = 8, panel_threads = panel_warps * 32;
 
 /// sums[s] := the sum over the warp of values[s], in one order for every s, in every lane.
 template <class T, int C>

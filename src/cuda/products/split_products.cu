@@ -140,14 +140,6 @@ private:
     }
 };
 
-}  // namespace
-
-bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p) {
-    return takes_halves(arithmetic) && std::min({m, n, p}) >= Tuned::least_halved;
-}
-
-namespace {
-
 /// C := AᵀB (+ C where `accumulate`) of the parts of A and B.
 void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, const __half* A_runs,
                     const __half* B_runs, const Scalars& scalars, float* parts, bool accumulate,

@@ -7,10 +7,6 @@
 
 namespace quoin::cuda {
 
-/// Whether AᵀB and A B of these three sizes are made by what follows: arithmetic FP16, BF16 or Corrected, and none is
-/// small.
-bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p);
-
 /// C := AᵀB (+ C where `accumulate`) for A m×n and B m×p, and C := C − A B. Each operand is scaled by the power of two
 /// that brings its largest entry near f16's largest, so that nothing overflows whatever the scale.
 ///

@@ -22,17 +22,16 @@
 #include "cuda/arch/sm90_cluster.cuh"
 #include "cuda/elements/batch_entries.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 
 namespace quoin::cuda {
-
-inline constexpr int most_row_blocks = 16;  ///< of a cluster
 
 /// R rows of N columns a thread.
 template <class T, int N_, int R_, int most_threads_>
 struct RowsKernel {
     using Scalar = T;
     static constexpr int N = N_, R = R_, most_threads = most_threads_, most_warps = most_threads / 32;
-    static constexpr Index rows = Index(most_row_blocks) * most_threads * R;
+    static constexpr Index rows = Index(max_row_blocks) * most_threads * R;
     static_assert((N & (N - 1)) == 0, "the columns' parts are folded by halves");
 };
 
@@ -46,7 +45,7 @@ struct alignas(R * sizeof(T) < 16 ? R * sizeof(T) : 16) HeldRows {
 template <class K>
 struct RowsShared {
     using T = typename K::Scalar;
-    T of_warps[2][K::most_warps + 1][K::N], of_blocks[2][most_row_blocks + 1][K::N];
+    T of_warps[2][K::most_warps + 1][K::N], of_blocks[2][max_row_blocks + 1][K::N];
     T r[K::N][K::N], tau[K::N];  ///< R row by row
     Mailbox mailboxes[2];
 };
@@ -121,12 +120,12 @@ public:
         if (blocks > 1) {
             for (int peer = warp; peer < blocks; peer += warps) {
                 if (lane < P) mailbox.send(peer, &of_blocks[rank][c], sum);
-                if (lane < P && rank == 0) mailbox.send(peer, &of_blocks[most_row_blocks][c], row);
+                if (lane < P && rank == 0) mailbox.send(peer, &of_blocks[max_row_blocks][c], row);
             }
             mailbox.receive(static_cast<int>(round / 2));
             sum = blocks <= 4 ? join_column<4>(of_blocks, c, combine)
-                              : join_column<most_row_blocks>(of_blocks, c, combine);
-            row = of_blocks[most_row_blocks][c];
+                              : join_column<max_row_blocks>(of_blocks, c, combine);
+            row = of_blocks[max_row_blocks][c];
         }
         ++round;
         return sum;

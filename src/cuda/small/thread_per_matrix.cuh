@@ -3,10 +3,11 @@
 // Many matrices of at most 4×4, a thread a matrix: V and R with tau, or R with Q, all from registers.
 
 #include "cuda/elements/batch_entries.cuh"
+#include "cuda/kernel_choice.hpp"
 
 namespace quoin::cuda {
 
-inline constexpr int thread_side = 4, matrix_threads = 128;
+inline constexpr int matrix_threads = 128;
 
 /// A matrix a thread, zeros beyond its m rows and n columns.
 template <class T>

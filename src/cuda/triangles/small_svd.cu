@@ -8,6 +8,7 @@
 
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/solver.hpp"
@@ -189,7 +190,7 @@ void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T>
 template <class T, class D>
 void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U, View<T, D> Vt) {
     if (A.empty()) return;
-    if (A.cols <= Tuning<Cuda>::host_svd_cols(sizeof(T), U.data != nullptr)) {
+    if (choose_svd(A.cols, sizeof(T), U.data != nullptr) == SvdKernel::Host) {
         svd_on_host<T>(ctx, A, s, U, Vt);
     } else {
         svd_on_device<T>(ctx, A, s, U, Vt);
