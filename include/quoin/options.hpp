@@ -177,15 +177,16 @@ struct Plan {
     QForm q = QForm::Any;
     std::optional<FullT> full_t{};               ///< its route is never Auto
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
-    Arithmetic products = Arithmetic::Native;    ///< of op(Q) C and blocks of Q, if large: Native or Corrected
+    Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q, if large: Native or Corrected
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of Gram-Schmidt
-    GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;        ///< never Auto if the method is Gram-Schmidt
-    bool panels_on_host = false;                                         ///< of a matrix on a GPU (quoin/study.hpp)
-    Index panel_width = 0;                                               ///< columns a panel
-    Index last_rows = 0;      ///< panels of at most last_rows rows have last_width columns; 0: none
-    Index last_width = 0;     ///< columns of these panels
-    Index inner_block = 0;    ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;      ///< rows a leaf
+    GramSchmidtPanel gram_schmidt_panel =
+        GramSchmidtPanel::Auto;   ///< never Auto if the method is Gram-Schmidt
+    bool panels_on_host = false;  ///< of a matrix on a GPU (quoin/study.hpp)
+    Index panel_width = 0;        ///< columns a panel
+    Index last_rows = 0;          ///< panels of at most last_rows rows have last_width columns; 0: none
+    Index last_width = 0;         ///< columns of these panels
+    Index inner_block = 0;        ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;          ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index batched_rows = 0;   ///< rows a leaf of a tree on a GPU whose levels are batches; 0: another tree, or none
@@ -228,11 +229,13 @@ struct Report {
 template <class T, class D>
 Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
 
-/// What one step of a factorization runs: the kernel in words, with its file in src/host or src/cuda.
+/// A step of a factorization, and the kernel that runs it, in words, with its file in src/host or src/cuda.
 struct KernelUse {
     std::string step, kernel;
 };
-/// Returns the kernels that run a plan on D, step by step; of panels, one entry for each kernel. Touches no device.
+/// Returns the kernels that run a plan on D, step by step. Panels with one kernel are one step. Needs no device.
+///
+///     for (const auto& [step, kernel] : kernels_of<Host>(plan)) std::puts((step + ": " + kernel).c_str());
 template <class D>
 std::vector<KernelUse> kernels_of(const Plan& plan);
 

@@ -60,7 +60,7 @@ private:
         };
         for (Index first = 0; first < panels.count();) {
             const std::string here = kernel(first);
-            // panels lose rows from left to right, so that those of one kernel follow each other
+            // panels lose rows from left to right: panels of one kernel follow each other
             Index last = first, other = panels.count();
             while (other - last > 1) {
                 const Index middle = last + (other - last) / 2;

@@ -97,7 +97,7 @@ struct StripShape {
     }
     bool operator==(const StripShape&) const = default;
 };
-/// The strips for few pieces of `width` columns and for many, of the same rows and bits.
+/// The strips for few pieces of `width` columns and for many. Both have equal rows and bits.
 struct StripShapes {
     StripShape few, many;
 };
@@ -143,7 +143,7 @@ constexpr int strip_row(Index m, Index element_bytes) {
 }
 /// Returns the most rows of a matrix that one launch holds in strips.
 constexpr Index max_rows_in_strips(Index element_bytes) { return strip_shapes(element_bytes).back().few.rows(); }
-/// Whether matrices of `pieces` pieces in all take the strips for many. In f32 more panels a strip read V fewer times,
+/// Whether matrices with a total of `pieces` pieces take the strips for many. In f32 more panels a strip read V fewer times,
 /// and fewer have more multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take
 /// 0.9, 0.9 and 0.8 of the time by two panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 × 192) take 3.9
 /// ms by 16 warps and 5.9 by twice 8, one 0.21 and 0.15.
