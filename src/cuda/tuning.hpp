@@ -146,7 +146,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// / 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
     static Index leaf_rows(Index, Index) { return 128; }
     /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 /
-    /// 14.2; factor_leaf on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
+    /// 14.2; factor_leaf_kernel on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
     static Index domain_leaves(Index leaves) { return (leaves + 791) / 792; }
     /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in. Beyond 64
     /// columns a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost

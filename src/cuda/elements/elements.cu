@@ -196,7 +196,8 @@ __global__ void __launch_bounds__(scan_threads)
 constexpr int tile = 32, tile_rows = 8;
 
 template <class T>
-__global__ void __launch_bounds__(tile* tile_rows) transpose_tiles(MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B) {
+__global__ void __launch_bounds__(tile* tile_rows)
+    transpose_tiles_kernel(MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B) {
     __shared__ T shared[tile][tile + 1];
     const int x = threadIdx.x % tile, y = threadIdx.x / tile;
     const Index i0 = Index(blockIdx.x) * tile;
@@ -267,8 +268,8 @@ void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>((A.rows + tile - 1) / tile),
                     static_cast<unsigned>(std::min<Index>((A.cols + tile - 1) / tile, 65535)));
-    transpose_tiles<T><<<grid, tile * tile_rows, 0, ctx.stream()>>>(A, B);
-    check_launch("transpose_tiles");
+    transpose_tiles_kernel<T><<<grid, tile * tile_rows, 0, ctx.stream()>>>(A, B);
+    check_launch("transpose_tiles_kernel");
 }
 
 template <class T, class D>

@@ -51,7 +51,7 @@ void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda>
     const PanelBlockChoice choice = choose_panel_block(A.rows, A.cols, sizeof(T));
     with_row<table.size()>(choice.row, [&](auto row) {
         constexpr PanelBlockShape shape = table[row];
-        launch_clusters(ctx, factor_panel_block<T, shape.rows, shape.cols, shape.streams>, 1, choice.blocks,
+        launch_clusters(ctx, factor_panel_block_kernel<T, shape.rows, shape.cols, shape.streams>, 1, choice.blocks,
                         panel_threads, 0,
                         PanelBlock<T>{A.rows, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, choice.rows});
     });
@@ -77,8 +77,8 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
     const Index strips = (C.cols + strip_width - 1) / strip_width;
     const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
     const StripOperands<T> operands{V.rows, V.cols, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
-    launch_clusters(ctx, op == Op::Transpose ? apply_strip<T, true> : apply_strip<T, false>, strips, grid.blocks,
-                    strip_threads, sizeof(ApplyShared<T>), operands);
+    launch_clusters(ctx, op == Op::Transpose ? apply_strip_kernel<T, true> : apply_strip_kernel<T, false>, strips,
+                    grid.blocks, strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
 /// op(A), as an operand of products or as their result.
@@ -401,8 +401,8 @@ template <class T, class D>
 void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> tau, View<T, D> Tf) {
     if (G.cols == 0) return;
     set_zero<T>(ctx, Tf);
-    diagonal_t<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
-    check_launch("diagonal_t");
+    diagonal_t_kernel<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
+    check_launch("diagonal_t_kernel");
     join_t<T>(ctx, t_width, G, Tf);
 }
 

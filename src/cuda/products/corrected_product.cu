@@ -61,12 +61,13 @@ SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool un
     Image X{nullptr, transpose ? A.cols : A.rows, transpose ? A.rows : A.cols};
     X.data = frame.take<__half>(X.elements());
     const Index threads = X.elements() / 16;
-    const auto kernel = transpose
-                            ? (unit_lower ? corrected::make_image<true, true> : corrected::make_image<false, true>)
-                            : (unit_lower ? corrected::make_image<true, false> : corrected::make_image<false, false>);
+    const auto kernel =
+        transpose
+            ? (unit_lower ? corrected::make_image_kernel<true, true> : corrected::make_image_kernel<false, true>)
+            : (unit_lower ? corrected::make_image_kernel<true, false> : corrected::make_image_kernel<false, false>);
     kernel<<<static_cast<unsigned>(std::min<Index>(ceil_div(threads, Index(element_threads)), 1 << 20)),
              element_threads, 0, ctx.stream()>>>(A, largest, X);
-    check_launch("make_image");
+    check_launch("make_image_kernel");
     return {X.data, X.n, X.K, largest};
 }
 
@@ -77,10 +78,10 @@ void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<con
     Arena::Frame frame(ctx);
     const MatrixView<float, Cuda> to =
         parts == 1 ? C : MatrixView<float, Cuda>{frame.take<float>(parts * C.rows * C.cols), C.rows, C.cols, C.rows};
-    const auto kernel =
-        aligned_16(B.data, B.ld) ? corrected::corrected_product<true> : corrected::corrected_product<false>;
+    const auto kernel = aligned_16(B.data, B.ld) ? corrected::corrected_product_kernel<true>
+                                                 : corrected::corrected_product_kernel<false>;
     const LaunchShape shape = shape_of(image.row_blocks() * ceil_div(B.cols, Index(corrected::p_block)), parts);
-    check(launch(kernel, shape, ctx.stream(), image, X.largest, B, each, to), "corrected_product");
+    check(launch(kernel, shape, ctx.stream(), image, X.largest, B, each, to), "corrected_product_kernel");
     if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
 }
 
@@ -92,11 +93,11 @@ void subtract_corrected(Context<Cuda>& ctx, const SplitMatrix& V_transposed, Mat
     const Index tiles = image.col_blocks(), each = tiles_of_block(ctx, tiles, C.cols);
     const LaunchShape shape = shape_of(ceil_div(tiles, each) * ceil_div(C.cols, Index(corrected::p_block)), 1);
     const cudaError_t error = with_constant<1, 2>(static_cast<int>(image.row_blocks()), [&](auto row_blocks) {
-        const auto kernel = aligned_16(C.data, C.ld) ? corrected::corrected_update<row_blocks, true>
-                                                     : corrected::corrected_update<row_blocks, false>;
+        const auto kernel = aligned_16(C.data, C.ld) ? corrected::corrected_update_kernel<row_blocks, true>
+                                                     : corrected::corrected_update_kernel<row_blocks, false>;
         return launch(kernel, shape, ctx.stream(), image, W, largest, each, C);
     });
-    check(error, "corrected_update");
+    check(error, "corrected_update_kernel");
 }
 
 }  // namespace quoin::cuda

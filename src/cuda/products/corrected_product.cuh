@@ -2,9 +2,9 @@
 
 // C := X B in f32 by three products of f16 (split_numbers.cuh), X n×K, B K×p.
 //
-//   make_image         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
-//                      before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
-//   corrected_product  a block 128×128 of C, for some or all of K:
+//   make_image_kernel         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
+//                             before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
+//   corrected_product_kernel  a block 128×128 of C, for some or all of K:
 //
 //                      X's image ──bulk copies──▶ shared memory, `stages` tiles ──┐
 //                                                                                 ├──▶ wgmma m64n128k16: Cᵀ += Bᵀ Xᵀ
@@ -44,7 +44,7 @@ struct Image {
 /// sector of 32 bytes.
 template <bool unit_lower, bool transpose>
 __global__ void __launch_bounds__(element_threads)
-    make_image(MatrixView<const float, Cuda> A, const unsigned* largest, Image image) {
+    make_image_kernel(MatrixView<const float, Cuda> A, const unsigned* largest, Image image) {
     const float scale = scalbnf(1.0f, exponent_of_scale(largest));
     const Index groups = 8 * image.col_blocks(), padded = tile_rows * image.row_blocks(), total = padded * groups;
     const bool pairs = transpose && reinterpret_cast<std::uintptr_t>(A.data) % sizeof(float2) == 0 && A.ld % 2 == 0;
@@ -127,8 +127,8 @@ __device__ __forceinline__ Shared& open_shared() {
 /// of B are neighbours. `aligned`: columns of B are at multiples of 16 bytes.
 template <bool aligned>
 __global__ void __launch_bounds__(threads, 1)
-    corrected_product(Image X, const unsigned* largest, MatrixView<const float, Cuda> B, Index tiles_each,
-                      MatrixView<float, Cuda> C) {
+    corrected_product_kernel(Image X, const unsigned* largest, MatrixView<const float, Cuda> B, Index tiles_each,
+                             MatrixView<float, Cuda> C) {
     Shared& s = open_shared();
     const Index row_blocks = X.row_blocks(), row_block = blockIdx.x % row_blocks, first = blockIdx.z * tiles_each;
     const int count = static_cast<int>(min(tiles_each, X.col_blocks() - first));

@@ -47,8 +47,8 @@ __device__ __forceinline__ void store_four(const float (&from)[4], Index left, f
 /// V's rows. Blocks that share rows of V follow each other. `aligned`: columns of C are at multiples of 16 bytes.
 template <int row_blocks, bool aligned>
 __global__ void __launch_bounds__(threads, 1)
-    corrected_update(Image X, MatrixView<const float, Cuda> W, const unsigned* largest, Index tiles_each,
-                     MatrixView<float, Cuda> C) {
+    corrected_update_kernel(Image X, MatrixView<const float, Cuda> W, const unsigned* largest, Index tiles_each,
+                            MatrixView<float, Cuda> C) {
     Shared& s = open_shared();
     const Index col_blocks = (C.cols + p_block - 1) / p_block, first = blockIdx.x / col_blocks * tiles_each;
     const int count = static_cast<int>(min(tiles_each, X.col_blocks() - first));

@@ -145,17 +145,17 @@ Index factor_held(Context<Cuda>& ctx, BatchChoice choice, const BatchSize& size,
         const Entries<const T> entries(ctx, A, members);
         switch (choice.kernel) {
             case BatchKernel::ThreadPerMatrix:
-                factor_in_threads<T>
+                factor_in_threads_kernel<T>
                     <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, check);
-                return check_launch("factor_in_threads");
+                return check_launch("factor_in_threads_kernel");
             case BatchKernel::ThreadPerColumn:
                 with_row<std::size(column_lanes)>(choice.row, [&](auto row) {
                     constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
-                    const auto kernel =
-                        out.form_q ? factor_columns<T, rows, group, true> : factor_columns<T, rows, group, false>;
+                    const auto kernel = out.form_q ? factor_columns_kernel<T, rows, group, true>
+                                                   : factor_columns_kernel<T, rows, group, false>;
                     kernel<<<grid_of(group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out, check);
                 });
-                return check_launch("factor_columns");
+                return check_launch("factor_columns_kernel");
             case BatchKernel::ClusterPerMatrix: return rows::factor<T>(ctx, choice.row, size, entries, out, check);
             case BatchKernel::Strips:
             case BatchKernel::None: break;
@@ -228,16 +228,16 @@ void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bo
     const T *const X = factor_.data() + first * factor_.ld() * n_, *const tau = tau_.data() + first * k_;
     switch (choice_.kernel) {
         case BatchKernel::ThreadPerMatrix:
-            apply_in_threads<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
+            apply_in_threads_kernel<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
                 columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
-            return check_launch("apply_in_threads");
+            return check_launch("apply_in_threads_kernel");
         case BatchKernel::ThreadPerColumn:
             with_row<std::size(column_lanes)>(choice_.row, [&](auto row) {
                 constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
-                apply_columns<T, rows, group><<<grid_of(group, count), column_threads, 0, ctx.stream()>>>(
+                apply_columns_kernel<T, rows, group><<<grid_of(group, count), column_threads, 0, ctx.stream()>>>(
                     columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
             });
-            return check_launch("apply_columns");
+            return check_launch("apply_columns_kernel");
         case BatchKernel::ClusterPerMatrix:
             return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
         case BatchKernel::Strips:

@@ -37,9 +37,9 @@ void factor(Context<Cuda>& ctx, int row, const BatchSize& size, const BatchEntri
             const BatchOutputs<T>& out, const FiniteCheck& check) {
     if (size.count == 0) return;
     with_kernel<T>(row, [&]<class K>(K) {
-        const auto kernel = out.kept == Factor::VR ? factor_rows<K, RowsKept::VR>
-                            : out.form_q           ? factor_rows<K, RowsKept::QR>
-                                                   : factor_rows<K, RowsKept::R>;
+        const auto kernel = out.kept == Factor::VR ? factor_rows_kernel<K, RowsKept::VR>
+                            : out.form_q           ? factor_rows_kernel<K, RowsKept::QR>
+                                                   : factor_rows_kernel<K, RowsKept::R>;
         const bool holds_v = out.kept == Factor::VR || out.form_q;
         QUOIN_CUDA_CHECK(launch(kernel, shape_of<K>(size.m, size.count, holds_v ? size.k : 0), ctx.stream(), size, A,
                                 out.first, out.second, check));
@@ -52,7 +52,7 @@ void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, 
     if (size.count == 0 || p == 0) return;
     const int row = cluster_row(size.m, cluster_cols_at_once(size.m, p, sizeof(T)), sizeof(T));
     with_kernel<T>(row, [&]<class K>(K) {
-        QUOIN_CUDA_CHECK(launch(apply_rows<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0),
+        QUOIN_CUDA_CHECK(launch(apply_rows_kernel<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0),
                                 ctx.stream(), size, X, tau, transpose, p, from, identity, to));
     });
 }

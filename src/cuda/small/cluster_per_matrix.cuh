@@ -274,8 +274,9 @@ enum class RowsKept { R, VR, QR };
 /// A.
 template <class K, RowsKept kept>
 __global__ void __launch_bounds__(K::most_threads)
-    factor_rows(BatchSize size, BatchEntries<const typename K::Scalar> A, BatchEntries<typename K::Scalar> first_out,
-                BatchEntries<typename K::Scalar> second_out, FiniteCheck check) {
+    factor_rows_kernel(BatchSize size, BatchEntries<const typename K::Scalar> A,
+                       BatchEntries<typename K::Scalar> first_out, BatchEntries<typename K::Scalar> second_out,
+                       FiniteCheck check) {
     using T = typename K::Scalar;
     using Held = HeldRows<T, K::R>;
     constexpr int N = K::N, R = K::R;
@@ -362,8 +363,9 @@ __global__ void __launch_bounds__(K::most_threads)
 /// to := op(Q) from, p columns, N at a time a cluster; from = I if `identity`.
 template <class K>
 __global__ void __launch_bounds__(K::most_threads)
-    apply_rows(BatchSize size, const typename K::Scalar* X, const typename K::Scalar* tau, bool transpose, Index p,
-               BatchEntries<const typename K::Scalar> from, bool identity, BatchEntries<typename K::Scalar> to) {
+    apply_rows_kernel(BatchSize size, const typename K::Scalar* X, const typename K::Scalar* tau, bool transpose,
+                      Index p, BatchEntries<const typename K::Scalar> from, bool identity,
+                      BatchEntries<typename K::Scalar> to) {
     using T = typename K::Scalar;
     constexpr int N = K::N, R = K::R;
     __shared__ RowsShared<K> shared;

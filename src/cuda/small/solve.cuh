@@ -88,8 +88,8 @@ inline constexpr int most_solve_warps = 8;
 /// of C too.
 template <class T, int K>
 __global__ void __launch_bounds__(32 * most_solve_warps)
-    solve_problems(BatchSize size, SolveProblems<T> problems, const T* all_R, bool shortest, T rcond,
-                   unsigned long long* first_refused) {
+    solve_problems_kernel(BatchSize size, SolveProblems<T> problems, const T* all_R, bool shortest, T rcond,
+                          unsigned long long* first_refused) {
     constexpr T safe = Scalar<T>::safe_entry, safe_norm = 32 * safe;
     __shared__ T lengths[32 * K], largest[4][most_solve_warps];
     const int lane = threadIdx.x, warp = threadIdx.y, warps = blockDim.y, m = size.m, n = size.n;

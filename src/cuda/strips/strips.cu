@@ -67,7 +67,7 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
     if (multiprocessors == 0) multiprocessors = ctx.state().multiprocessors;
     with_strips<T>(multiprocessors, size.m, size.count * size.pieces, [&](auto strips) {
         using S = typename decltype(strips)::S;
-        constexpr auto kernel = factor_strips<S, strips.blocks>;
+        constexpr auto kernel = factor_strips_kernel<S, strips.blocks>;
         // more would wait for a ticket that is not there
         const Index clusters =
             std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), strips.clusters_on(multiprocessors));
@@ -82,7 +82,7 @@ void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, 
     if (size.count == 0 || p == 0) return;
     with_strips<T>(ctx.state().multiprocessors, size.m, size.count * ceil_div(p, Index(size.width)), [&](auto strips) {
         using S = typename decltype(strips)::S;
-        constexpr auto kernel = apply_strips<S, strips.blocks>;
+        constexpr auto kernel = apply_strips_kernel<S, strips.blocks>;
         const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
         QUOIN_CUDA_CHECK(launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, upper, to));
     });
@@ -96,7 +96,8 @@ constexpr int unpack_warps = 8;
 /// to matrices, and tau to where there is memory for it. A warp has 32/width tiles at a time, a lane a column of one.
 template <class T, int width>
 __global__ void __launch_bounds__(32 * unpack_warps)
-    unpack_images(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to, BatchEntries<T> tau) {
+    unpack_images_kernel(StripSize size, StripFactors<T> F, int rows, bool upper, BatchEntries<T> to,
+                         BatchEntries<T> tau) {
     constexpr int at_once = 32 / width;
     const int lane = threadIdx.x % 32, col = lane % width;
     const Index groups = (rows + 8 * at_once - 1) / (8 * at_once);
@@ -161,7 +162,7 @@ void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F,
     const auto unpack_with = [&](auto kernel) {
         kernel<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(size, F, rows, upper, to, tau);
     };
-    size.width == 32 ? unpack_with(unpack_images<T, 32>) : unpack_with(unpack_images<T, 16>);
+    size.width == 32 ? unpack_with(unpack_images_kernel<T, 32>) : unpack_with(unpack_images_kernel<T, 16>);
     check_launch("unpack_strips");
 }
 
