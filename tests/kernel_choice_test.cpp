@@ -219,8 +219,8 @@ std::string strip_table(Index bytes) {
 std::string cholesky_table(Index bytes) {
     constexpr std::array grams{"few_columns", "narrow", "gram", "gram, cuBLAS"};
     constexpr std::array solves{"few_columns",         "narrow",
-                                "solve_right",         "solve_by_halves or solve_right",
-                                "solve_right, cuBLAS", "solve_by_halves or solve_right, cuBLAS"};
+                                "solve_right",         "solve_corrected or solve_right",
+                                "solve_right, cuBLAS", "solve_corrected or solve_right, cuBLAS"};
     constexpr std::array squares{"one block", "cuSOLVER"}, tops{"one block", "cuBLAS"};
     return table_by("| columns | AᵀA | A R⁻¹ | Cholesky factor | V and T |", 400, [&](Index n) {
         return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, bytes))),

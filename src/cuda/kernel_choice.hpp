@@ -267,7 +267,7 @@ inline constexpr Index max_strip_cols = 256, max_strip_rows = 32768;
 inline constexpr Index triangle_block = 128, min_cols_by_blocks = 2048;
 
 enum class UpdateKernel {
-    Corrected,    ///< products/split_products.cu: three products of f16 for one of f32
+    Corrected,    ///< products/products_by_halves.cu: three products of f16 for one of f32
     Strips,       ///< panels/apply_blocks.cuh
     Gemm,         ///< cuBLAS, with a copy of V that has its unit triangle
     GemmByBlocks  ///< cuBLAS, the triangles of T and V by blocks
@@ -337,9 +337,9 @@ enum class SolveKernel {
     ThreadPerRow,
     WarpTiles,
     Columns,           ///< cholesky/solve_right.cuh
-    Corrected,         ///< cholesky/solve_by_halves.cuh, or Columns if the certificate refuses its condition
+    Corrected,         ///< cholesky/solve_corrected.cuh, or Columns if the certificate refuses its condition
     Blocks,            ///< blocks of columns, by Columns and cuBLAS
-    CorrectedOrBlocks  ///< cholesky/solve_by_halves.cuh, or Blocks if the certificate refuses its condition
+    CorrectedOrBlocks  ///< cholesky/solve_corrected.cuh, or Blocks if the certificate refuses its condition
 };
 /// Returns the kernel of A Y₁⁻¹ Y₂⁻¹ … for that number of factors. Only a `certified` solve may be corrected. H200, Q and
 /// R, µs, in f64 and corrected: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128 164 and
@@ -394,7 +394,7 @@ constexpr SvdKernel choose_svd(Index n, Index element_bytes, bool vectors) {
 // Products of a tall A (m×k) with few columns: AᵀB and C − A B, p columns.
 
 enum class ProductKernel {
-    Halves,      ///< products/split_products.cu: operands of 16 bits
+    Halves,      ///< products/products_by_halves.cu: operands of 16 bits
     FewColumns,  ///< products/gram.cuh, products/subtract_product.cuh: f32 on the f64 tensor cores
     Library      ///< cuBLAS
 };

@@ -26,7 +26,7 @@ std::string in_words(SquareKernel kernel, const char* file, const char* library)
 }
 std::string in_words(ProductKernel kernel, const char* few_columns) {
     switch (kernel) {
-        case ProductKernel::Halves: return "operands of 16 bits over cuBLAS (products/split_products.cu)";
+        case ProductKernel::Halves: return "operands of 16 bits over cuBLAS (products/products_by_halves.cu)";
         case ProductKernel::FewColumns: return fmt::format("f64 tensor cores ({})", few_columns);
         case ProductKernel::Library: break;
     }
@@ -64,7 +64,7 @@ std::string KernelNames<Cuda>::panel(Index m, Index k, Index element_bytes) {
 template <>
 std::string KernelNames<Cuda>::update(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
     switch (choose_update(m, k, p, element_bytes, arithmetic)) {
-        case UpdateKernel::Corrected: return "three products of f16 for one of f32 (products/split_products.cu)";
+        case UpdateKernel::Corrected: return "three products of f16 for one of f32 (products/products_by_halves.cu)";
         case UpdateKernel::Strips: return "strips of C (panels/apply_blocks.cuh)";
         case UpdateKernel::Gemm: return "cuBLAS (panels/panels.cu)";
         case UpdateKernel::GemmByBlocks: return "cuBLAS, triangles by blocks (panels/panels.cu)";
@@ -83,7 +83,7 @@ std::string KernelNames<Cuda>::gram(Index n, Index element_bytes) {
 }
 template <>
 std::string KernelNames<Cuda>::solve(Index m, Index n, Index element_bytes) {
-    const std::string corrected = "f16 if the condition allows it (cholesky/solve_by_halves.cuh), or ";
+    const std::string corrected = "f16 if the condition allows it (cholesky/solve_corrected.cuh), or ";
     switch (choose_solve(m, n, 1, true, element_bytes)) {
         case SolveKernel::ThreadPerRow:
         case SolveKernel::WarpTiles: return "one pass with the product: " + gram(n, element_bytes);

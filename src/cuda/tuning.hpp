@@ -86,7 +86,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// Whether they pay for the projections of classical Gram-Schmidt.
     static bool corrected_projections_pay(Index m, Index n) { return m >= 4096 && n >= 4096; }
     /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer
-    /// ones are faster and less accurate (split_products.hpp).
+    /// ones are faster and less accurate (products_by_halves.hpp).
     static constexpr Index long_run_rows = 1536, corrected_run_cols = 2048;
     /// Rows of the shortest run of rounded operands where runs are shortened to fill the multiprocessors.
     static constexpr Index least_rounded_run = 1024;

@@ -69,7 +69,7 @@ struct CommonTuning {
     /// own products, and columns are kept rounded.
     static constexpr Index least_halved = 256;
     /// Rows of a run, which the tensor cores add up by themselves: longer runs are faster, and have more cut off
-    /// (cuda/split_products.hpp). Corrected products; operands rounded to 16 bits, 2¹³ times as coarse.
+    /// (cuda/products_by_halves.hpp). Corrected products; operands rounded to 16 bits, 2¹³ times as coarse.
     static constexpr Index corrected_run_rows = 384, rounded_run = 16384;
     /// Bytes of the halves of one operand that are made at a time; and of those that both products of a projection use,
     /// in each of two layouts. More columns at a time are faster, and take more workspace.

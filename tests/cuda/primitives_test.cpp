@@ -760,7 +760,7 @@ TEST_F(GpuCorrected, UpdatesAreAsAccurateAsNativeOnes) {
                     apply_panel<float>(gpu(), op, gV.view(), gT.view(), gC.view(), arithmetic);
                     error[arithmetic == Arithmetic::Corrected] = column_error(gC.fetch(gpu()).view(), exact.view());
                 }
-                // split_products.hpp; without one of the three products it is 2000 and more
+                // products_by_halves.hpp; without one of the three products it is 2000 and more
                 EXPECT_LE(error[1], 2 * error[0] + 16) << error[0];
                 EXPECT_GT(error[1], 0);
             }
@@ -781,7 +781,7 @@ protected:
 
     /// Rounding errors of products act independently: |Δ| <= λ u ‖x∘y‖ for a sum of products of the entries of x and y, which is
     /// eight standard deviations or more, and those of k sums one after the other add √(k/2) of that in f32. A run of h corrected products loses besides h/24 u of its own size, on the average, to
-    /// the tensor cores' cutting off (split_products.cu: h <= 2048); five standard deviations of that.
+    /// the tensor cores' cutting off (products_by_halves.cu: h <= 2048); five standard deviations of that.
     static double most(const Law& law, Index k) {
         const double sums = law.arithmetic == Arithmetic::Corrected ? 5 * 2048 / 24 + 80 : 8 * std::sqrt(double(k) / 2);
         return 8 + (law.u > 0x1p-20 ? 0 : sums);

@@ -160,7 +160,7 @@ Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock
 }
 
 /// Returns the part of `memory` for the libraries and for the workspace of products and panels. Operands of 16 bits are
-/// made a GiB at a time, two at a time and their partial sums (split_products.hpp). If their matrix is smaller than
+/// made a GiB at a time, two at a time and their partial sums (products_by_halves.hpp). If their matrix is smaller than
 /// that, they take as much as it does, three times that for Corrected.
 template <class D>
 double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Index nb) {

@@ -90,8 +90,8 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
         if constexpr (std::is_same_v<T, float>) {
             if (halves) {
-                QUOIN_CUDA_CHECK(solve_by_halves(from.rows, static_cast<int>(n), from.data, from.ld, halves, to.data,
-                                                 to.ld, certificate.data, most_condition_by_halves(static_cast<int>(n)),
+                QUOIN_CUDA_CHECK(solve_corrected(from.rows, static_cast<int>(n), from.data, from.ld, halves, to.data,
+                                                 to.ld, certificate.data, most_corrected_condition(static_cast<int>(n)),
                                                  ctx.state().multiprocessors, ctx.stream()));
                 return;
             }
@@ -135,7 +135,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     known.u = known.solve_u = Scalar<double>::u;
     known.longest_sum = static_cast<double>(longest_sum<T>(m, width, ctx.state().multiprocessors));
     if (n > tall_max_cols) {
-        known.most_condition_of_solve = most_condition_by_halves(width);
+        known.most_condition_of_solve = most_corrected_condition(width);
         known.solve_u = Scalar<T>::u;
     }
     return known;
@@ -162,15 +162,15 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
         const int width = static_cast<int>(n);
         void* halves = nullptr;
         if (kernel == SolveKernel::CorrectedOrBlocks) {
-            halves = frame.take<char>(halves_of_factor_bytes);
+            halves = frame.take<char>(corrected_factor_bytes);
             QUOIN_CUDA_CHECK(
-                split_factor(width, factors[0].data, factors[0].ld, halves, certificate.data, ctx.stream()));
+                corrected_factor(width, factors[0].data, factors[0].ld, halves, certificate.data, ctx.stream()));
         }
         // cuBLAS writes whatever the certificate says
         Certificate found;
         if (certificate.data) found = read_certificate(ctx, certificate);
         if (found.refused()) return;
-        if (!found.factor_has(most_condition_by_halves(width))) halves = nullptr;
+        if (!found.factor_has(most_corrected_condition(width))) halves = nullptr;
         solve_and_gram_wide<T>(ctx, A, factors, X, G, certificate, halves);
     }
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));

@@ -2,12 +2,12 @@
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192, and G of an A of f32 for n <= 256.
 // Up to 64 columns one pass fuses them (few_columns.cuh, narrow.cuh). Beyond, each factor takes a pass (solve_right.cuh, or
-// solve_by_halves.cuh), and G another (gram.cuh). If X is not wanted but G is, rows go through a scratch block of
+// solve_corrected.cuh), and G another (gram.cuh). If X is not wanted but G is, rows go through a scratch block of
 // `scratch_rows` rows. kernel_choice.hpp says which kernel.
 
 #include "cuda/cholesky/few_columns.cuh"
 #include "cuda/cholesky/narrow.cuh"
-#include "cuda/cholesky/solve_by_halves.cuh"
+#include "cuda/cholesky/solve_corrected.cuh"
 #include "cuda/cholesky/solve_right.cuh"
 #include "cuda/products/gram.cuh"
 #include "cuda/runtime/ceil_div.cuh"
@@ -28,8 +28,8 @@ int fused_grid(Index m, int n, int multiprocessors) {
 /// scratch block.
 template <class T>
 Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g, int multiprocessors) {
-    const bool by_halves = choose_solve(m, n, factor_count, true, sizeof(T)) == SolveKernel::Corrected;
-    const Index halves = by_halves ? halves_of_factor_bytes : 0;
+    const bool corrected = choose_solve(m, n, factor_count, true, sizeof(T)) == SolveKernel::Corrected;
+    const Index halves = corrected ? corrected_factor_bytes : 0;
     if (!want_g || n == 0) return halves;
     const int col_tiles = ceil_div(n, 8);
     if (is_fused_pass(n)) {
@@ -63,9 +63,9 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     if (n == 0) return cudaSuccess;
     if (n > (factors.count == 0 ? gram_max_cols<T> : tall_max_cols) || factors.count > max_factors)
         return cudaErrorInvalidValue;
-    const bool by_halves =
+    const bool corrected =
         choose_solve(m, n, factors.count, certificate != nullptr, sizeof(T)) == SolveKernel::Corrected;
-    double* const parts = static_cast<double*>(workspace) + (by_halves ? halves_of_factor_bytes / sizeof(double) : 0);
+    double* const parts = static_cast<double*>(workspace) + (corrected ? corrected_factor_bytes / sizeof(double) : 0);
     if (m == 0) return G ? sum_gram_parts(n, fused_height, 0, parts, G, ldg, stream) : cudaSuccess;
     cudaError_t error = cudaSuccess;
 
@@ -77,17 +77,17 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     }
 
     const GramGrid grid(m, n, multiprocessors);
-    const double halves_condition = by_halves ? most_condition_by_halves(n) : -1.0;
-    if (by_halves) error = split_factor(n, factors.data[0], factors.ld[0], workspace, certificate, stream);
+    const double corrected_condition = corrected ? most_corrected_condition(n) : -1.0;
+    if (corrected) error = corrected_factor(n, factors.data[0], factors.ld[0], workspace, certificate, stream);
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
         if constexpr (std::is_same_v<T, float>) {
-            if (by_halves && error == cudaSuccess)
-                error = solve_by_halves(rows, n, from, ld_from, workspace, to, ld_to, certificate, halves_condition,
+            if (corrected && error == cudaSuccess)
+                error = solve_corrected(rows, n, from, ld_from, workspace, to, ld_to, certificate, corrected_condition,
                                         multiprocessors, stream);
         }
         for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
             error = solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, certificate,
-                                halves_condition, multiprocessors, stream);
+                                corrected_condition, multiprocessors, stream);
             from = to;
             ld_from = ld_to;
         }

@@ -10,7 +10,7 @@
 #include "cuda/panels/apply_blocks.cuh"
 #include "cuda/panels/diagonal_t.cuh"
 #include "cuda/panels/factor_panel_in_blocks.cuh"
-#include "cuda/products/split_products.hpp"
+#include "cuda/products/products_by_halves.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/device.hpp"
@@ -217,7 +217,8 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     const auto multiply_rest = [&] {
         if constexpr (std::is_same_v<T, float>) {
             if (k >= min_corrected_gram) {
-                return multiply_corrected(ctx, split_matrix(ctx, frame, Op::Transpose, false, rest, nullptr), rest, G);
+                return multiply_corrected(ctx, corrected_operand(ctx, frame, Op::Transpose, false, rest, nullptr), rest,
+                                          G);
             }
         }
         multiply_transposed<T>(ctx, rest, rest, G);
@@ -284,7 +285,7 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
         case UpdateKernel::Corrected:
             if constexpr (std::is_same_v<T, float>) {
                 Arena::Frame frame(ctx);
-                apply_by_halves(ctx, split_reflectors(ctx, frame, op, V, Tf), C);
+                apply_corrected(ctx, corrected_reflectors(ctx, frame, op, V, Tf), C);
             }
             return;
         case UpdateKernel::Strips:
@@ -304,7 +305,7 @@ void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> pa
 template <>
 struct PanelProduct<float, Cuda>::Shared {
     Arena::Frame frame;
-    SplitReflectors H;
+    CorrectedReflectors H;
 };
 template <>
 PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
@@ -312,13 +313,13 @@ PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<co
     : ctx_(ctx), op_(op), V_(V), Tf_(Tf), arithmetic_(arithmetic) {
     if (choose_update(V.rows, V.cols, cols, sizeof(float), arithmetic) != UpdateKernel::Corrected) return;
     shared_.reset(new Shared{Arena::Frame(ctx), {}});
-    shared_->H = split_reflectors(ctx, shared_->frame, op, V, Tf);
+    shared_->H = corrected_reflectors(ctx, shared_->frame, op, V, Tf);
 }
 template <>
 PanelProduct<float, Cuda>::~PanelProduct() = default;
 template <>
 void PanelProduct<float, Cuda>::apply(MatrixView<float, Cuda> C) const {
-    if (shared_) return apply_by_halves(ctx_, shared_->H, C);
+    if (shared_) return apply_corrected(ctx_, shared_->H, C);
     apply_panel<float>(ctx_, op_, V_, Tf_, C, arithmetic_);
 }
 template class PanelProduct<double, Cuda>;

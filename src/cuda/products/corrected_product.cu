@@ -46,7 +46,7 @@ Index tiles_of_block(Context<Cuda>& ctx, Index tiles, Index p) {
     return ceil_div(tiles, std::max<Index>(1, waves * processors / cols));
 }
 
-Image image_of(const SplitMatrix& X) { return {X.data, X.n, X.K}; }
+Image image_of(const CorrectedOperand& X) { return {X.data, X.n, X.K}; }
 
 LaunchShape shape_of(Index blocks, Index parts) {
     return {dim3(static_cast<unsigned>(blocks), 1, static_cast<unsigned>(parts)), dim3(corrected::threads),
@@ -55,8 +55,8 @@ LaunchShape shape_of(Index blocks, Index parts) {
 
 }  // namespace
 
-SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool unit_lower,
-                         MatrixView<const float, Cuda> A, const unsigned* largest) {
+CorrectedOperand corrected_operand(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool unit_lower,
+                                   MatrixView<const float, Cuda> A, const unsigned* largest) {
     const bool transpose = op != Op::None;
     Image X{nullptr, transpose ? A.cols : A.rows, transpose ? A.rows : A.cols};
     X.data = frame.take<__half>(X.elements());
@@ -71,7 +71,7 @@ SplitMatrix split_matrix(Context<Cuda>& ctx, Arena::Frame& frame, Op op, bool un
     return {X.data, X.n, X.K, largest};
 }
 
-void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<const float, Cuda> B,
+void multiply_corrected(Context<Cuda>& ctx, const CorrectedOperand& X, MatrixView<const float, Cuda> B,
                         MatrixView<float, Cuda> C) {
     const Image image = image_of(X);
     const Index each = tiles_of_part(ctx, image, B.cols), parts = ceil_div(image.col_blocks(), each);
@@ -85,9 +85,11 @@ void multiply_corrected(Context<Cuda>& ctx, const SplitMatrix& X, MatrixView<con
     if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
 }
 
-bool has_corrected_update(const SplitMatrix& V_transposed) { return V_transposed.n <= corrected::most_update_depth; }
+bool has_corrected_update(const CorrectedOperand& V_transposed) {
+    return V_transposed.n <= corrected::most_update_depth;
+}
 
-void subtract_corrected(Context<Cuda>& ctx, const SplitMatrix& V_transposed, MatrixView<const float, Cuda> W,
+void subtract_corrected(Context<Cuda>& ctx, const CorrectedOperand& V_transposed, MatrixView<const float, Cuda> W,
                         const unsigned* largest, MatrixView<float, Cuda> C) {
     const Image image = image_of(V_transposed);
     const Index tiles = image.col_blocks(), each = tiles_of_block(ctx, tiles, C.cols);

@@ -1,6 +1,6 @@
 #pragma once
 
-// C := X B in f32 by three products of f16 (split_numbers.cuh), X n×K, B K×p.
+// C := X B in f32 by three products of f16 (halves.cuh), X n×K, B K×p.
 //
 //   make_image_kernel         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
 //                             before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
@@ -19,7 +19,7 @@
 #include "cuda/arch/sm90_wgmma.cuh"
 #include "cuda/elements/batch_entries.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/products/split_numbers.cuh"
+#include "cuda/products/halves.cuh"
 
 namespace quoin::cuda::corrected {
 
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(element_threads)
             } else {
                 pair = {entry_of<unit_lower>(A, row, K), entry_of<unit_lower>(A, row, K + 1)};
             }
-            split_pair(scale * pair.x, scale * pair.y, hi[q], lo[q]);
+            halves_of_pair(scale * pair.x, scale * pair.y, hi[q], lo[q]);
         }
         store_group(image.tile_of(row / tile_rows, group / 8), tile, static_cast<int>(row % tile_rows),
                     static_cast<int>(group % 8), hi, lo);
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(threads, 1)
     const float* const from = B.data + first * tile_cols + 4 * q;
     const float* const column[2] = {from + min(p[0], B.cols - 1) * B.ld, from + min(p[1], B.cols - 1) * B.ld};
     const int rows = static_cast<int>(min(B.rows - first * tile_cols, Index(count) * tile_cols));
-    constexpr float scale = 1 << split_exponent;
+    constexpr float scale = 1 << halves_exponent;
     float d[64] = {}, sums[64] = {}, next[2][steps][4];
     unsigned hi[steps][4], lo[steps][4];
     const auto load = [&](int i) {
@@ -160,8 +160,8 @@ __global__ void __launch_bounds__(threads, 1)
         for (int x = 0; x < 2 * steps; ++x) {
             const int h = x % 2, step = x / 2;
             const auto& b = next[h][step];
-            split_pair(scale * b[0], scale * b[1], hi[step][h], lo[step][h]);
-            split_pair(scale * b[2], scale * b[3], hi[step][2 + h], lo[step][2 + h]);
+            halves_of_pair(scale * b[0], scale * b[1], hi[step][h], lo[step][h]);
+            halves_of_pair(scale * b[2], scale * b[3], hi[step][2 + h], lo[step][2 + h]);
         }
         if (i + 1 < count) load(i + 1);
         s.full[i % stages].receive(i / stages);

@@ -66,13 +66,13 @@ __global__ void __launch_bounds__(threads, 1)
 #pragma unroll
         for (int x = 0; x < 4 * row_blocks * depth_steps; ++x) {
             const Index i = x / 4 * 16 + x % 4 / 2 * 8 + 2 * q, j = p[x % 2];
-            split_pair(scale * entry_of<false>(W, i, j), scale * entry_of<false>(W, i + 1, j), hi[x / 4][x % 4],
-                       lo[x / 4][x % 4]);
+            halves_of_pair(scale * entry_of<false>(W, i, j), scale * entry_of<false>(W, i + 1, j), hi[x / 4][x % 4],
+                           lo[x / 4][x % 4]);
         }
 #pragma unroll
         for (int x = 0; x < 4 * row_blocks * depth_steps; ++x) settle(hi[x / 4][x % 4]), settle(lo[x / 4][x % 4]);
     }
-    const float alpha = scalbnf(1.0f, -split_exponent - exponent_of_scale(largest));
+    const float alpha = scalbnf(1.0f, -halves_exponent - exponent_of_scale(largest));
     for (int i = 0; i < count; ++i) {
         float d[32], c[2][4][4];
         begin_products();

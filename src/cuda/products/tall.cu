@@ -12,7 +12,7 @@
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/products/gram.cuh"
-#include "cuda/products/split_products.hpp"
+#include "cuda/products/products_by_halves.hpp"
 #include "cuda/products/subtract_product.cuh"
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"

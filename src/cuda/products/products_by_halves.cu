@@ -1,15 +1,15 @@
-// Products of f32 by numbers of 16 bits (products/split_halves.cuh) over cuBLAS's GEMM with sums in f32.
+// Products of f32 by numbers of 16 bits (products/make_halves.cuh) over cuBLAS's GEMM with sums in f32.
 //
 // The tensor cores cut sums off where they should round, so that the error of a long one grows with its length and not
 // with the length's root. A corrected product is added up in runs: AᵀB in runs of `corrected_run_rows` by `sum_parts`
 // in double, while the parts fit into `halves_bytes`, and otherwise in runs of `long_run_rows`, one after the other
 // into C, in f32; A B in runs of `corrected_run_cols`.
 
-#include "cuda/products/split_products.hpp"
+#include "cuda/products/products_by_halves.hpp"
 
 #include <algorithm>
 
-#include "cuda/products/split_halves.cuh"
+#include "cuda/products/make_halves.cuh"
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/tuning.hpp"
@@ -77,11 +77,11 @@ void make_halves(Context<Cuda>& ctx, const Form& form, MatrixView<const float, C
     const dim3 grid(static_cast<unsigned>(std::clamp<Index>(row_blocks, 1, 1 << 20)),
                     static_cast<unsigned>(std::clamp<Index>(cols, 1, 65535)));
     form.visit([&]<class H, int slots>() {
-        split_halves_kernel<unit_lower, H, slots><<<grid, element_threads, 0, ctx.stream()>>>(
+        make_halves_kernel<unit_lower, H, slots><<<grid, element_threads, 0, ctx.stream()>>>(
             A, low, largest, PartsLayout<H>{reinterpret_cast<H*>(to.parts), to.rows.h, to.rows.padded()},
             SidesLayout<H>{reinterpret_cast<H*>(to.sides), to.cols.h, to.cols.padded(), to.ld});
     });
-    check_launch("split_halves_kernel");
+    check_launch("make_halves_kernel");
 }
 
 /// The bits of max |a_ij|, in the frame's memory.
@@ -309,10 +309,10 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
     return true;
 }
 
-SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op, MatrixView<const float, Cuda> V,
-                                 MatrixView<const float, Cuda> Tf) {
-    SplitReflectors H{split_matrix(ctx, frame, Op::Transpose, true, V, nullptr),
-                      split_matrix(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf))};
+CorrectedReflectors corrected_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op,
+                                         MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf) {
+    CorrectedReflectors H{corrected_operand(ctx, frame, Op::Transpose, true, V, nullptr),
+                          corrected_operand(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf))};
     if (has_corrected_update(H.V_transposed)) return H;
     const Index k = V.cols;
     const Runs side(k, k, 8);
@@ -323,7 +323,7 @@ SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op,
     return H;
 }
 
-void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<float, Cuda> C) {
+void apply_corrected(Context<Cuda>& ctx, const CorrectedReflectors& H, MatrixView<float, Cuda> C) {
     const Form form(Arithmetic::Corrected);
     const Index k = H.T.n, width = columns_at_a_time(3 * k, C.cols);
     const Runs side(k, k, 8);
