@@ -29,7 +29,7 @@ namespace quoin::bench {
 
 namespace {
 
-constexpr int threads = 256, warps = threads / 32, most_columns = 128;
+constexpr int threads = 256, warps = threads / 32, max_columns = 128;
 
 template <class T>
 struct Reflector {
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(threads)
     update_and_project_kernel(Index m, Index j, Index n, bool project, T* A, Index ld, const T* x, T* x_next,
                               const Reflector<T>* reflector, const T* w, T* parts, Index first_tile,
                               Index columns_a_block) {
-    __shared__ T sums[warps][most_columns];
+    __shared__ T sums[warps][max_columns];
     const Index first_row = (first_tile + blockIdx.x) * threads * rows_a_thread + threadIdx.x;
     const auto row = [&](int r) { return first_row + Index(r) * threads; };
     const Index next = j + 1;
@@ -211,7 +211,7 @@ void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
         // four blocks a multiprocessor, if that leaves each at least four columns
         const Index runs_wanted = (4 * ctx.state().multiprocessors + tiles - 1) / tiles;
         const Index columns_a_block =
-            std::clamp<Index>((columns + runs_wanted - 1) / runs_wanted, 4, Index{most_columns});
+            std::clamp<Index>((columns + runs_wanted - 1) / runs_wanted, 4, Index{max_columns});
         const dim3 grid(static_cast<unsigned>(tiles),
                         static_cast<unsigned>(std::max<Index>(1, (columns + columns_a_block - 1) / columns_a_block)));
         const T* x = x_.data() + (j & 1) * m;

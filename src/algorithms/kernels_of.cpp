@@ -70,7 +70,7 @@ private:
                                                    : fmt::format("panels of {} to {} rows", rows(first), rows(last));
             add(step, here.empty() ? "by Householder reconstruction:" : here);
             if (here.empty()) {
-                const Index most = Tuning<D>::most_top_cols(rows(first), bytes_);
+                const Index most = Tuning<D>::max_top_cols(rows(first), bytes_);
                 add_cholesky(rows(first), std::min(panels[first].size(), most), true);
             }
             add_update(rows(first), panels[first]);

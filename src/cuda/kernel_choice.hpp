@@ -409,7 +409,7 @@ enum class ProductKernel {
 constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, Index element_bytes,
                                        Arithmetic arithmetic) {
     if (element_bytes != sizeof(float)) return ProductKernel::Library;
-    if (takes_halves(arithmetic) && std::min({m, k, p}) >= CommonTuning::least_halved) return ProductKernel::Halves;
+    if (takes_halves(arithmetic) && std::min({m, k, p}) >= CommonTuning::min_halved) return ProductKernel::Halves;
     return few && k >= 64 && k <= 256 && p <= 104 && arithmetic != study::TF32 ? ProductKernel::FewColumns
                                                                                : ProductKernel::Library;
 }

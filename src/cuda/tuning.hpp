@@ -43,20 +43,19 @@ struct Tuning<Cuda> : CommonTuning {
     ///   200 000                             7.14 / 8.39                   20.2 / 21.0
     ///   1 000 000  11.4 / 11.2                                            95.7 / 80.4
     static Index panel_width(Index m, Index k, Index element_bytes, Arithmetic arithmetic, bool extends_t = false) {
-        if (m <= most_rows_in_strips(element_bytes) && !extends_t) {
+        if (m <= max_rows_in_strips(element_bytes) && !extends_t) {
             return arithmetic == Arithmetic::Corrected && k >= 8000 ? 1024 : 512;
         }
         const bool corrected = arithmetic == Arithmetic::Corrected;
         if (element_bytes == 8 && !extends_t && k >= 15000) return 1024;
         if (k >= (corrected ? 12000 : extends_t ? 11000 : element_bytes == 8 ? 9000 : 24000)) return 512;
-        if (corrected && !extends_t)
-            return k > 3000 || (k >= 512 && most_top_cols(m, element_bytes) == 256) ? 256 : 128;
+        if (corrected && !extends_t) return k > 3000 || (k >= 512 && max_top_cols(m, element_bytes) == 256) ? 256 : 128;
         return k <= 64 ? 64 : k < (corrected ? 800 : m >= 100000 ? 1000 : 1500) ? 128 : 256;
     }
     /// Streams for the larger matrices of a batch, and the flops of a matrix between which several streams pay. Fewer
     /// flops take less time than the host's threads need, more fill the device.
     static constexpr int lanes = 4;
-    static constexpr double least_flops_side_by_side = 2e7, most_flops_side_by_side = 6e12;
+    static constexpr double min_flops_side_by_side = 2e7, max_flops_side_by_side = 6e12;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
     static constexpr bool asynchronous = true;  ///< calls may return before their work is done
@@ -80,7 +79,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// The halves of a panel of 256 columns take 1 KB a row.
     static bool corrected_pays(Index m, Index n) {
         if (m > (Index(1) << 22)) return n >= 4096;
-        if (m <= most_rows_in_strips(sizeof(float))) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
+        if (m <= max_rows_in_strips(sizeof(float))) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
         return n >= (m >= 65536 ? 400 : m >= 40000 ? 700 : m >= 24000 ? 1000 : 1500);
     }
     /// Whether they pay for the projections of classical Gram-Schmidt.
@@ -89,12 +88,12 @@ struct Tuning<Cuda> : CommonTuning {
     /// ones are faster and less accurate (products_by_halves.hpp).
     static constexpr Index long_run_rows = 1536, corrected_run_cols = 2048;
     /// Rows of the shortest run of rounded operands where runs are shortened to fill the multiprocessors.
-    static constexpr Index least_rounded_run = 1024;
+    static constexpr Index min_rounded_run = 1024;
     /// Rows of A B at a time: such a product holds all multiprocessors until it ends, and what another stream rounds
     /// waits for that.
     static constexpr Index halved_rows = 32768;
     /// From this number of columns on, a coarser product is worth the wait for the size of its factor.
-    static constexpr Index least_asked = 1024;
+    static constexpr Index min_asked = 1024;
     /// Whether they pay for products of Q, in blocks of up to `width` reflectors of m rows, with p columns. The halves
     /// of a block of V take 12 bytes an entry, 3 GiB at most. H100, QᵀC by a full T, ms, native and corrected, in
     /// blocks of
@@ -116,11 +115,11 @@ struct Tuning<Cuda> : CommonTuning {
     /// Rows of a part of a sum over rows: shorter ones cost more to write than to multiply, in longer ones the rounding
     /// errors of one dot product show. Up to few_parts parts follow each other into C; more are made by one batched
     /// GEMM and added.
-    static constexpr Index least_part_rows = 256, most_part_rows = 4096, few_parts = 4;
+    static constexpr Index min_part_rows = 256, max_part_rows = 4096, few_parts = 4;
     /// Rows of A R⁻¹ at a time, beyond tall_cols columns, where the solution is not kept.
     static constexpr Index solved_rows = Index(1) << 17;
     /// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
-    static constexpr Index most_copied_bytes = Index(16) << 20;
+    static constexpr Index max_copied_bytes = Index(16) << 20;
     /// Whether an update by blocks of m×k reflectors makes CᵀV, not VᵀC, and the rows of its runs. 8192² in f64, panels
     /// of 512 columns, H200, ms: 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096 rows, 22.2 in one. DGEMM of 1024 columns of V
     /// is faster by VᵀC.
@@ -141,7 +140,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index tree_width = 32;
     /// Default tree width: one tile. The triangles' cost grows with the cube of the width.
     static constexpr Index one_tree_cols = 32;
-    static constexpr Index most_tree_cols = cuda::max_tree_width;
+    static constexpr Index max_tree_cols = cuda::max_tree_width;
     /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58
     /// / 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
     static Index leaf_rows(Index, Index) { return 128; }
@@ -166,10 +165,10 @@ struct Tuning<Cuda> : CommonTuning {
     /// Rows of a tree node when m rows remain: all that one launch holds if that gives at most 32 nodes, whose time is
     /// the chain of their columns; otherwise the rows of a leaf.
     static constexpr Index batched_node_rows(Index m, Index element_bytes, Index leaf_rows) {
-        const Index most = most_rows_in_strips(element_bytes);
-        return m <= most ? m : m <= most_tall_nodes * most ? most : leaf_rows;
+        const Index most = max_rows_in_strips(element_bytes);
+        return m <= most ? m : m <= max_tall_nodes * most ? most : leaf_rows;
     }
-    static constexpr Index most_tall_nodes = 32;
+    static constexpr Index max_tall_nodes = 32;
     static constexpr bool wide_part_at_once(Index, Index) { return false; }
     static constexpr bool has_step_times = false;
     /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There
@@ -183,14 +182,14 @@ struct Tuning<Cuda> : CommonTuning {
     ///   1 000 000        4.96 / 16.7   13.6 / 42.2   51.8 / 124         5.55 / 12.6   14.6 / 28.3   52.5 / 67.3
     /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more
     /// columns faster in f32.
-    static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
+    static constexpr Index tall_cols = 192, tall_cols_f32 = 256, max_tall_cols_f32 = 1500;
     /// Whether a cluster that holds the matrix is faster than CholeskyQR2, which takes 43 to 54 µs for these. H200, µs. Q
     /// and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In
     /// f64: 8000 × 24 52, 4000 × 32 59.
     static constexpr bool cluster_pays(Index m, Index n, Index element_bytes, QForm q) {
         const bool f64 = element_bytes == 8;
-        const Index most_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
-        return m <= cuda::max_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= most_cols);
+        const Index max_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
+        return m <= cuda::max_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= max_cols);
     }
     /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too
     /// ill-conditioned for the certificate. So are small ones, which one launch factors. H200, time of CholeskyQR2 /
@@ -204,7 +203,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr bool tall(Index m, Index n, Index element_bytes) {
         const bool f64 = element_bytes == 8;
         if (n > tall_cols)
-            return (f64 || n <= most_tall_cols_f32) && m > most_rows_in_strips(element_bytes) &&
+            return (f64 || n <= max_tall_cols_f32) && m > max_rows_in_strips(element_bytes) &&
                    norm_proves_one_pass(m, n);
         const Index rows_of_one_launch = !f64 ? 0 : n <= 16 ? 256 : 128;
         return 4 * m >= 5 * n && m > rows_of_one_launch;
@@ -212,14 +211,14 @@ struct Tuning<Cuda> : CommonTuning {
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
     /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
-    static constexpr Index stream_tree_cols = most_tree_cols;
+    static constexpr Index stream_tree_cols = max_tree_cols;
     /// From this ratio of rows to columns on, a matrix that CholeskyQR2 refused is sketched.
     static constexpr Index sketch_aspect = 1;
     /// A column of 4n sums in f64 is in shared memory.
-    static constexpr Index most_sketch_cols = 7168;
+    static constexpr Index max_sketch_cols = 7168;
     /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does
     /// it without waiting.
-    static Index most_top_cols(Index m, Index element_bytes) {
+    static Index max_top_cols(Index m, Index element_bytes) {
         return reconstruction_pays(m, 256, element_bytes) ? 256 : 128;
     }
     /// Gram-Schmidt: columns of a panel. Panels by CholeskyQR2 have the largest power of two that its kernels take
@@ -231,11 +230,11 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index gram_schmidt_base = 32;
     /// Rows of a panel that one launch holds in strips, and columns of these panels if taller ones come before them. The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and
     /// 31 in panels of 1024.
-    static constexpr Index most_rows_in_strips(Index element_bytes) { return cuda::max_rows_in_strips(element_bytes); }
+    static constexpr Index max_rows_in_strips(Index element_bytes) { return cuda::max_rows_in_strips(element_bytes); }
     static constexpr Index last_panel_width = 512;
     /// From this number of rows on, a panel is reconstructed: strips do not hold it.
     static Index reconstruct_rows(Index width, Index element_bytes) {
-        return width <= 32 ? 16384 : most_rows_in_strips(element_bytes) + 1;
+        return width <= 32 ? 16384 : max_rows_in_strips(element_bytes) + 1;
     }
     /// Multiprocessors that the strips of a panel of `width` columns take while an update of `columns` columns runs.
     /// More clusters of 8 wait longer for each other. So the panel gets the number that makes it last as long as the

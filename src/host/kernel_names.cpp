@@ -36,7 +36,7 @@ std::string HostNames::panel(Index m, Index, Index) {
 }
 template <>
 std::string HostNames::update(Index m, Index, Index p, Index, Arithmetic) {
-    const bool is_short = m <= HostTuned::most_short_rows && p >= HostTuned::least_short_cols;
+    const bool is_short = m <= HostTuned::max_short_rows && p >= HostTuned::min_short_cols;
     return with_instruction_set(is_short ? "sums of columns, from copies of V and Vᵀ" : "blocks of rows in cache",
                                 "host/panels.cpp");
 }

@@ -210,7 +210,7 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, 
     find_quantiles<T>(ctx, M, MedianOfRows<T>{M, median.data}, rules, rows);
     for_each_element(ctx, R.rows, R.cols, [=] __device__(Index p, Index j) {
         const Index i = p * step;
-        const T scale = static_cast<T>(1 / max(rows.noise.data[i], rules.least_noise)), most = static_cast<T>(outlier),
+        const T scale = static_cast<T>(1 / max(rows.noise.data[i], rules.min_noise)), most = static_cast<T>(outlier),
                 r = scale * (M.data[i + j * M.ld] - median.data[i]);
         R.data[p + j * R.ld] = max(-most, min(r, most));
     });

@@ -86,13 +86,13 @@ __global__ void __launch_bounds__(32) decide_kernel(const Inspection* found, Gra
     certificate->departure = found->departure;
     certificate->factor_condition = condition_by_departure(demands, n, found->departure);
     if (found->unusable >= 0) return certificate->refuse(demands.step, Certificate::Unusable, found->unusable);
-    if (!(found->trace <= demands.most_trace)) return certificate->refuse(demands.step, Certificate::Trace, -1);
-    if (!(found->departure <= demands.most_departure))
+    if (!(found->trace <= demands.max_trace)) return certificate->refuse(demands.step, Certificate::Trace, -1);
+    if (!(found->departure <= demands.max_departure))
         return certificate->refuse(demands.step, Certificate::Departure, -1);
     if (found->failed >= 0) return certificate->refuse(demands.step, Certificate::Pivot, found->failed);
     if (!demands.asks_condition()) return;
     certificate->condition = certificate->factor_condition = sqrt(n * square);
-    if (!(certificate->condition < demands.most_condition))
+    if (!(certificate->condition < demands.max_condition))
         certificate->refuse(demands.step, Certificate::Condition, -1);
 }
 
@@ -159,7 +159,7 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     if (n == 0) return;
     Arena::Frame frame(ctx);
     Certificate* shifted = nullptr;
-    if (const double least = demands.least_eigenvalue; least > 0) {
+    if (const double least = demands.min_eigenvalue; least > 0) {
         const auto S = frame.matrix<double>(n, n);
         for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
             if (i <= j) S.data[i + j * n] = G.data[i + j * G.ld] * (i == j ? 1 - least : 1.0);

@@ -11,7 +11,7 @@ namespace quoin {
 
 using namespace cuda;
 
-static_assert(sketch_parts * sketch_segments(Tuning<Cuda>::most_sketch_cols) <= most_sketch_segments);
+static_assert(sketch_parts * sketch_segments(Tuning<Cuda>::max_sketch_cols) <= max_sketch_segments);
 
 namespace {
 

@@ -91,7 +91,7 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
         if constexpr (std::is_same_v<T, float>) {
             if (halves) {
                 QUOIN_CUDA_CHECK(solve_corrected(from.rows, static_cast<int>(n), from.data, from.ld, halves, to.data,
-                                                 to.ld, certificate.data, most_corrected_condition(static_cast<int>(n)),
+                                                 to.ld, certificate.data, max_corrected_condition(static_cast<int>(n)),
                                                  ctx.state().multiprocessors, ctx.stream()));
                 return;
             }
@@ -135,7 +135,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     known.u = known.solve_u = Scalar<double>::u;
     known.longest_sum = static_cast<double>(longest_sum<T>(m, width, ctx.state().multiprocessors));
     if (n > tall_max_cols) {
-        known.most_condition_of_solve = most_corrected_condition(width);
+        known.max_condition_of_solve = max_corrected_condition(width);
         known.solve_u = Scalar<T>::u;
     }
     return known;
@@ -170,7 +170,7 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
         Certificate found;
         if (certificate.data) found = read_certificate(ctx, certificate);
         if (found.refused()) return;
-        if (!found.factor_has(most_corrected_condition(width))) halves = nullptr;
+        if (!found.factor_has(max_corrected_condition(width))) halves = nullptr;
         solve_and_gram_wide<T>(ctx, A, factors, X, G, certificate, halves);
     }
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));

@@ -77,7 +77,7 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     }
 
     const GramGrid grid(m, n, multiprocessors);
-    const double corrected_condition = corrected ? most_corrected_condition(n) : -1.0;
+    const double corrected_condition = corrected ? max_corrected_condition(n) : -1.0;
     if (corrected) error = corrected_factor(n, factors.data[0], factors.ld[0], workspace, certificate, stream);
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
         if constexpr (std::is_same_v<T, float>) {

@@ -9,7 +9,7 @@
 // 1/2 to 1. With κ = κ_F(RD), |w| <= ‖(RD)⁻¹‖_F = κ/‖RD‖_F <= 2κ/√n.
 //
 // Error: |A − X R| <= ε (|X||R| + |A_i||W_i||R_ii|), ε of some u. So ‖XR − A‖ <= ε κ ‖A‖, and XᵀX, I in exact
-// arithmetic, departs from I by ε κ. κ >= n for every R: up to most_corrected_condition that is what the last pass of
+// arithmetic, departs from I by ε κ. κ >= n for every R: up to max_corrected_condition that is what the last pass of
 // CholeskyQR2 leaves, whose factor has κ <= √3 n.
 //
 // A block a multiprocessor, of two or three warpgroups; each owns 64 rows at a time, whole, in registers. R lies in
@@ -41,7 +41,7 @@
 namespace quoin::cuda {
 
 /// κ_F(RD) up to which X is as accurate and as orthonormal as CholeskyQR2 leaves it.
-__host__ __device__ constexpr double most_corrected_condition(int n) { return 2.0 * n; }
+__host__ __device__ constexpr double max_corrected_condition(int n) { return 2.0 * n; }
 
 struct SingleTile16x8 {
     float v[4];
@@ -340,8 +340,8 @@ struct SolveCorrected {
 template <int squares>
 __global__ void __launch_bounds__(SolveCorrected<squares>::threads, 1)
     solve_corrected_kernel(Index m, int n, const float* A, Index lda, const CorrectedFactor<squares>* factor, float* X,
-                           Index ldx, const Certificate* certificate, double most_condition) {
-    if (certificate->refused() || !certificate->factor_has(most_condition)) return;
+                           Index ldx, const Certificate* certificate, double max_condition) {
+    if (certificate->refused() || !certificate->factor_has(max_condition)) return;
     using Solve = SolveCorrected<squares>;
     auto& s = corrected::aligned_shared<Solve>();
     if (threadIdx.x == 0) {
@@ -425,14 +425,14 @@ inline cudaError_t corrected_factor(int n, const double* R, Index ldr, void* hal
 
 /// X is left as it is where the certificate is refused, or its factor may have a larger condition.
 inline cudaError_t solve_corrected(Index m, int n, const float* A, Index lda, const void* halves, float* X, Index ldx,
-                                   const Certificate* certificate, double most_condition, int multiprocessors,
+                                   const Certificate* certificate, double max_condition, int multiprocessors,
                                    cudaStream_t stream) {
     return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
         using Solve = SolveCorrected<squares>;
         const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(64))));
         return launch(solve_corrected_kernel<squares>, {blocks, Solve::threads, corrected::aligned_shared_bytes<Solve>},
                       stream, m, n, A, lda, static_cast<const CorrectedFactor<squares>*>(halves), X, ldx, certificate,
-                      most_condition);
+                      max_condition);
     });
 }
 

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(scan_threads)
 }
 
 /// Parts of a column whose squares are summed by themselves.
-constexpr Index most_norm_parts = 32;
+constexpr Index max_norm_parts = 32;
 
 /// Exponents of the norms from the sums of the parts, in order, and the first entry that is not finite. One block.
 __device__ void conclude_norms(const MatrixView<const float, Cuda>& A, Index count, const volatile double* squares,
@@ -232,7 +232,7 @@ void scan(Context<D>& ctx, Input<T, D> input, int safe, View<int, D> exponents, 
 template <>
 void norm_exponents<float>(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents,
                            MatrixView<Scan, Cuda> found) {
-    const Index n = A.cols, count = std::clamp<Index>((A.rows + scan_rows - 1) / scan_rows, 1, most_norm_parts);
+    const Index n = A.cols, count = std::clamp<Index>((A.rows + scan_rows - 1) / scan_rows, 1, max_norm_parts);
     Arena::Frame frame(ctx);
     auto* const squares = frame.take<double>(n * count);
     auto* const blocks_done = frame.take<unsigned>(1);

@@ -151,7 +151,7 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
                    MatrixView<T, Cuda> C) {
     using Tuned = Tuning<Cuda>;
     const Index m = V.rows, k = V.cols, p = C.cols;
-    const bool all = m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
+    const bool all = m * k * Index(sizeof(T)) <= Tuned::max_copied_bytes;
     // the rest starts at a boundary of the memory
     const Index boundary = ceil_div(k, Tuned::boundary_rows) * Tuned::boundary_rows;
     const Range copied{0, all ? m : std::min(m, boundary)}, rest{copied.end, m};

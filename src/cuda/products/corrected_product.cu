@@ -18,12 +18,12 @@ using corrected::Image;
 /// Tiles of K for each part of a product. A part takes the time of its tiles and `fill` more, times its waves of
 /// blocks. Parts are written and read at 4 TB/s, or 3.6 MB in the time of a tile.
 Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
-    constexpr Index fill = 4, most_parts = 64;
+    constexpr Index fill = 4, max_parts = 64;
     constexpr double tile_time_bytes = 3.6e6;
     const Index tiles = X.col_blocks(), blocks = X.row_blocks() * ceil_div(p, Index(corrected::p_block));
     Index best = tiles;
     double least = 0;
-    for (Index parts = 1; parts <= std::min(most_parts, tiles); ++parts) {
+    for (Index parts = 1; parts <= std::min(max_parts, tiles); ++parts) {
         const Index each = ceil_div(tiles, parts), count = ceil_div(tiles, each);
         const double written = count > 1
                                    ? 2.0 * double(count) * double(X.n) * double(p) * sizeof(float) / tile_time_bytes
@@ -37,12 +37,12 @@ Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
     return best;
 }
 
-/// Tiles of the rows of a block of an update: the number of waves that `most_tiles` allows, all of them full. A block
+/// Tiles of the rows of a block of an update: the number of waves that `max_tiles` allows, all of them full. A block
 /// first reads W, which takes the time of two tiles. Blocks of another stream wait for the end of a block.
 Index tiles_of_block(Context<Cuda>& ctx, Index tiles, Index p) {
-    constexpr Index most_tiles = 32;
+    constexpr Index max_tiles = 32;
     const Index processors = ctx.state().multiprocessors, cols = ceil_div(p, Index(corrected::p_block)),
-                waves = ceil_div(ceil_div(tiles, most_tiles) * cols, processors);
+                waves = ceil_div(ceil_div(tiles, max_tiles) * cols, processors);
     return ceil_div(tiles, std::max<Index>(1, waves * processors / cols));
 }
 
@@ -86,7 +86,7 @@ void multiply_corrected(Context<Cuda>& ctx, const CorrectedOperand& X, MatrixVie
 }
 
 bool has_corrected_update(const CorrectedOperand& V_transposed) {
-    return V_transposed.n <= corrected::most_update_depth;
+    return V_transposed.n <= corrected::max_update_depth;
 }
 
 void subtract_corrected(Context<Cuda>& ctx, const CorrectedOperand& V_transposed, MatrixView<const float, Cuda> W,

@@ -18,7 +18,7 @@
 
 namespace quoin::cuda::corrected {
 
-inline constexpr int most_update_depth = 2 * tile_rows;
+inline constexpr int max_update_depth = 2 * tile_rows;
 
 /// Four neighbours of a column. `left` of them exist.
 template <bool aligned>

@@ -23,7 +23,7 @@ namespace {
 
 using Tuned = Tuning<Cuda>;
 constexpr Index run_rows = Tuned::corrected_run_rows, rounded_run = Tuned::rounded_run;
-constexpr Index most_bytes = Tuned::halves_bytes, most_rows = Tuned::halved_rows;
+constexpr Index max_bytes = Tuned::halves_bytes, max_rows = Tuned::halved_rows;
 
 Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 
@@ -110,9 +110,9 @@ struct Scalars {
     }
 };
 
-/// Columns whose slots of `length` numbers each fit into most_bytes, at most n.
+/// Columns whose slots of `length` numbers each fit into max_bytes, at most n.
 Index columns_at_a_time(Index length, Index n) {
-    return std::min(n, std::max<Index>(128, most_bytes / (length * Index(sizeof(__half))) / 128 * 128));
+    return std::min(n, std::max<Index>(128, max_bytes / (length * Index(sizeof(__half))) / 128 * 128));
 }
 
 /// Rows of the runs of AᵀB for C n×p: `parts` says that their products are parts to be summed, and do not follow each
@@ -129,13 +129,13 @@ private:
     static Index tiles(Index n, Index p) { return ((n + 127) / 128) * ((p + 127) / 128); }
     static bool choose_parts(Context<Cuda>& ctx, const Form& form, Index m, Index n, Index p) {
         const Index shortest = form.slots == 3 ? run_rows : rounded_run;
-        const bool fit = (m + shortest - 1) / shortest * n * p * Index(sizeof(float)) <= most_bytes;
+        const bool fit = (m + shortest - 1) / shortest * n * p * Index(sizeof(float)) <= max_bytes;
         return fit && (form.slots == 3 || tiles(n, p) < 2 * ctx.state().multiprocessors);
     }
     static Index longest(Context<Cuda>& ctx, const Form& form, bool parts, Index m, Index n, Index p) {
         if (form.slots == 3) return parts ? run_rows : Tuned::long_run_rows;
         if (!parts) return rounded_run;
-        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), Tuned::least_rounded_run,
+        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), Tuned::min_rounded_run,
                                  rounded_run);
     }
 };
@@ -175,7 +175,7 @@ void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Run
     for (Index r = 0; r < runs.count; ++r) {
         const __half* const A_run = A_sides + (r * slots * runs.h + skipped) * lda;
         for (Index i = 0, h = 0; i < C.rows; i += h) {
-            h = std::min(most_rows, C.rows - i);
+            h = std::min(max_rows, C.rows - i);
             if (h > 8) h -= h % 8;  // cuBLAS has slower kernels for other numbers
             check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, h, C.cols, depth, scalars.alpha, A_run + i, form.type,
                                   lda, B_runs + r * depth, form.type, form.slots * runs.padded(), scalars.one,
@@ -198,8 +198,8 @@ void multiply_transposed_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Ma
     Arena::Frame frame(ctx);
     const unsigned *const largest_a = find_largest(ctx, frame, A), *const largest_b = find_largest(ctx, frame, B);
     const Scalars scalars(ctx, frame, largest_a, largest_b, 1);
-    const Index least_ld = form.slots * round_up(m, 64);
-    const Index n_wide = columns_at_a_time(least_ld, n), p_wide = columns_at_a_time(least_ld, p);
+    const Index min_ld = form.slots * round_up(m, 64);
+    const Index n_wide = columns_at_a_time(min_ld, n), p_wide = columns_at_a_time(min_ld, p);
     const RunsOfRows by(ctx, form, m, n_wide, p_wide);
     const Index ld = form.slots * by.runs.padded();
     __half *const A_runs = frame.take<__half>(ld * n_wide), *const B_runs = frame.take<__half>(ld * p_wide);
@@ -224,11 +224,11 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
     const Scalars scalars(ctx, frame, largest_a, largest_b, -1);
     const Index lda = round_up(m, 8);
     // one run of rounded columns fits
-    const Index longest = std::max<Index>(128, most_bytes / (lda * Index(sizeof(__half))) / 128 * 128);
+    const Index longest = std::max<Index>(128, max_bytes / (lda * Index(sizeof(__half))) / 128 * 128);
     const Runs runs = form.slots == 1 ? Runs(k, std::min(longest, rounded_run), 8) : runs_of_cols(form, k);
     // as many runs of A's columns at a time as fit
     const Index of_run = form.slots * runs.h;
-    const Index count = std::min(runs.count, std::max<Index>(1, most_bytes / (lda * of_run * Index(sizeof(__half)))));
+    const Index count = std::min(runs.count, std::max<Index>(1, max_bytes / (lda * of_run * Index(sizeof(__half)))));
     const Index p_wide = columns_at_a_time(count * of_run, p);
     __half* const A_sides = frame.take<__half>(lda * count * of_run);
     __half* const B_runs = frame.take<__half>(count * of_run * p_wide);
@@ -273,7 +273,7 @@ void project_from(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, const H
         multiply_parts(ctx, form, Q.by, Q.parts, W_runs, Scalars(ctx, of_columns, nullptr, largest_w, 1), parts, false,
                        S_j);
         // the same halves hold Q rounded
-        const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= Tuned::least_asked &&
+        const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= Tuned::min_asked &&
                            rounding_suffices(entry_norms<float>(ctx, S_j, {}).squares, cols.size());
         const Form& second = round ? rounded : form;
         const unsigned* const largest_s = find_largest(ctx, of_columns, S_j);

@@ -69,7 +69,7 @@ void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accum
 Index cuda::rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     const Index tiles = ((n + 63) / 64) * ((p + 63) / 64);
     const Index wanted = m * tiles / (2 * ctx.state().multiprocessors);
-    return (std::clamp<Index>(wanted, Tuning<Cuda>::least_part_rows, Tuning<Cuda>::most_part_rows) + 63) / 64 * 64;
+    return (std::clamp<Index>(wanted, Tuning<Cuda>::min_part_rows, Tuning<Cuda>::max_part_rows) + 63) / 64 * 64;
 }
 
 namespace {
@@ -182,7 +182,7 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
         // as many at a time as there is room for the halves of
         const ProductKernel kernel = choose_inner_product(W.rows, Q.cols, W.cols, sizeof(T), arithmetic);
         Index width = kernel == ProductKernel::Halves ? Q.cols : 0;
-        while (done < Q.cols && width >= Tuning<Cuda>::least_halved) {
+        while (done < Q.cols && width >= Tuning<Cuda>::min_halved) {
             const Range cols{done, std::min(Q.cols, done + width)};
             if (project_by_halves(ctx, arithmetic, again, Q.col_block(cols), W, S.row_block(cols))) {
                 done = cols.end;

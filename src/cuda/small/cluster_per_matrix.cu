@@ -21,7 +21,7 @@ void with_kernel(int row, Work work) {
 /// The launch of `count` clusters for m rows each, with `columns` of V in shared memory.
 template <class K>
 LaunchShape shape_of(Index m, Index count, int columns) {
-    constexpr Index threads = std::min(256, K::most_threads);
+    constexpr Index threads = std::min(256, K::max_threads);
     Index blocks = 1;
     while (blocks < max_row_blocks && blocks * threads * K::R < m) blocks *= 2;
     const Index each = ceil_div(ceil_div(m, blocks * K::R), Index(32)) * 32;

@@ -70,7 +70,7 @@ bool SmallBatch<T, Cuda>::solve(Context<Cuda>& ctx, Op op, Members members, Batc
     const BatchSize size(members.count, m_, n_, m_);
     with_row<std::size(batch_solve_rows)>(batch_solve_row(n_), [&](auto row) {
         const dim3 grid(static_cast<unsigned>(std::min<Index>(members.count, 1 << 30))),
-            block(32, static_cast<unsigned>(std::clamp<Index>(n_ / 8, 1, most_solve_warps)));
+            block(32, static_cast<unsigned>(std::clamp<Index>(n_ / 8, 1, max_solve_warps)));
         solve_problems_kernel<T, batch_solve_rows[row]>
             <<<grid, block, 0, ctx.stream()>>>(size, problems, R, shortest, static_cast<T>(rcond), first_refused);
     });

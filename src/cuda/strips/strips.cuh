@@ -456,7 +456,7 @@ __device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Clus
     };
     bool by_gram = false;
     if constexpr (S::by_gram) {
-        if (columns == S::Width && size.m - 8 * first >= least_rows_by_gram)
+        if (columns == S::Width && size.m - 8 * first >= min_rows_by_gram)
             by_gram = factor_by_gram(C, s, cluster, first, size.tiles, image, r_block, v_stored);
     }
     if (!by_gram) {
