@@ -194,9 +194,9 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     plan.verify = options.verify;
     plan.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
     const bool extends_t = plan.full_t && plan.full_t->route == FullTRoute::Recurrence;
-    const bool one_tree = n <= Tuning<D>::one_tree_cols;
+    const bool by_tsqr = n <= Tuning<D>::one_tree_cols;
     if (options.method == Method::Auto && is_cholesky(plan.method)) {
-        plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
+        plan.fallback = by_tsqr ? Method::TSQR : Method::CAQR;
     }
 
     plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
@@ -232,7 +232,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             plan.inner_block = Tuning<D>::inner_block(full);
             break;
         default:
-            plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
+            plan.panel_width = tree_width = by_tsqr ? full : Tuning<D>::tree_width;
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
     }
     choose_tree<D>(plan, tree_width, options.method.tree());
@@ -266,8 +266,8 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if (options.method != Method::Auto) return by(options.method);
     const auto [panel_width, tree] = std::get<Auto>(options.method);
     if (tree.fan_in > 0 || tree.leaf_rows > 0) {
-        const bool one_panel = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
-        return by(m >= n && one_panel ? Method::TSQR : Method::CAQR);
+        const bool fits_tsqr = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
+        return by(m >= n && fits_tsqr ? Method::TSQR : Method::CAQR);
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
