@@ -8,13 +8,15 @@
 // row during the update by column j. Two kernels a column:
 //
 //     finish_products_kernel     y and σ from their parts, α, β, τ, w      a warp owns a column c
-//     update_and_project_kernel  A −= v w, and the parts of the next y     a block owns a tile of rows and a run of columns
+//     update_and_project_kernel  A −= v w, and the parts of the next y     a block owns a tile of rows and a run of
+//                                columns
 //
 // A thread holds `rows_a_thread` rows of v and of the next x in registers. It loads its rows of `columns_at_once`
 // columns before it stores any, to keep enough bytes in flight; a warp's loads are consecutive rows of one column.
 // Column j + 1 leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it returns
 // to A in the next launch. Parts are summed over the threads of a block in shared memory (8 warps × 128 columns, 4 or 8
-// KiB), over blocks by finish_products_kernel, always in the same order. Rows past m and columns past n are masked; any ld.
+// KiB), over blocks by finish_products_kernel, always in the same order. Rows past m and columns past n are masked; any
+// ld.
 //
 // 4 flops, one element read and one written for each element of the trailing matrix a column: bound by memory (on an
 // H100 1 000 000 × 192 runs at 86% of its copy rate in f32 and at 90% in f64). If the trailing matrix is small, the two

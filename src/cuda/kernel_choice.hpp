@@ -1,7 +1,7 @@
 #pragma once
 
-// Which kernel serves which shape on a GPU. Each operation has one function here, whose result its caller switches on. A
-// kernel that is compiled for several sizes has a table of them here; the first row that holds the operand serves it.
+// Which kernel serves which shape on a GPU. Each operation has one function here, whose result its caller switches on.
+// A kernel that is compiled for several sizes has a table of them here; the first row that holds the operand serves it.
 // Plain C++ without device code: tests/kernel_choice_test.cpp runs it on any machine, and compares README.md with it.
 // tuning.hpp has the block sizes of the methods, and when a method pays.
 
@@ -55,8 +55,8 @@ struct ColumnLanes {
 };
 inline constexpr ColumnLanes column_lanes[] = {{16, 8}, {16, 16}, {64, 8}, {32, 32}, {64, 32}};
 
-/// A cluster of up to `max_row_blocks` blocks of up to `threads` threads, each with `rows` rows of `cols` columns. Taller
-/// matrices than `factored_rows` are faster in strips.
+/// A cluster of up to `max_row_blocks` blocks of up to `threads` threads, each with `rows` rows of `cols` columns.
+/// Taller matrices than `factored_rows` are faster in strips.
 struct ClusterRows {
     int cols, rows, threads;
     Index factored_rows;
@@ -86,8 +86,8 @@ constexpr Index max_rows_in_cluster(Index n, Index element_bytes) {
     return rows;
 }
 
-/// A strip of a matrix, `panels` panels of `width` columns: `cluster` blocks of `warps` warps hold `tiles` tiles of 8 rows
-/// a warp. `blocks` blocks share a multiprocessor.
+/// A strip of a matrix, `panels` panels of `width` columns: `cluster` blocks of `warps` warps hold `tiles` tiles of 8
+/// rows a warp. `blocks` blocks share a multiprocessor.
 struct StripShape {
     int width, tiles, warps, blocks, cluster, panels;
     constexpr Index rows() const { return Index(8) * tiles * warps * cluster; }
@@ -105,8 +105,8 @@ struct StripShapes {
 constexpr StripShapes strips_of(int width, int tiles, int warps, int blocks, int cluster = 1, int panels = 1) {
     return {{width, tiles, warps, blocks, cluster, 1}, {width, tiles, warps, blocks, cluster, panels}};
 }
-/// Returns blocks of 8 warps for few pieces, which take the shortest time, and half as many blocks of 16 warps with half
-/// the registers each for many.
+/// Returns blocks of 8 warps for few pieces, which take the shortest time, and half as many blocks of 16 warps with
+/// half the registers each for many.
 constexpr StripShapes more_warps_for_many(int cluster) {
     return {{16, 8, 8, 1, cluster, 1}, {16, 8, 16, 1, cluster / 2, 1}};
 }
@@ -143,16 +143,16 @@ constexpr int strip_row(Index m, Index element_bytes) {
 }
 /// Returns the most rows of a matrix that one launch holds in strips.
 constexpr Index max_rows_in_strips(Index element_bytes) { return strip_shapes(element_bytes).back().few.rows(); }
-/// Whether matrices with a total of `pieces` pieces take the strips for many. In f32 more panels a strip read V fewer times,
-/// and fewer have more multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in f32 take
-/// 0.9, 0.9 and 0.8 of the time by two panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 × 192) take 3.9
-/// ms by 16 warps and 5.9 by twice 8, one 0.21 and 0.15.
+/// Whether matrices with a total of `pieces` pieces take the strips for many. In f32 more panels a strip read V fewer
+/// times, and fewer have more multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in
+/// f32 take 0.9, 0.9 and 0.8 of the time by two panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 ×
+/// 192) take 3.9 ms by 16 warps and 5.9 by twice 8, one 0.21 and 0.15.
 constexpr bool takes_strips_for_many(const StripShapes& shapes, Index multiprocessors, Index pieces) {
     return pieces >= 8 * shapes.few.clusters_on(multiprocessors);
 }
 
-/// Columns of the widest matrix that strips factor faster in one launch than panel by panel. Wider ones are faster so up
-/// to `max_entries_alone` entries. ms, H100:
+/// Columns of the widest matrix that strips factor faster in one launch than panel by panel. Wider ones are faster so
+/// up to `max_entries_alone` entries. ms, H100:
 ///                   f32: 2048²  4096²  5000²  8192×2048  8192×4096  16384×4096   f64: 1024²  2048²  3000²  4096²  8192×2048
 ///   one launch           1.54   4.16   11.2   2.40       7.83       15.8              0.91   1.80   5.11   8.46   4.82
 ///   panels               2.27   5.45   7.47   4.32       8.39       16.0              1.17   2.52   4.21   6.34   5.22
@@ -236,8 +236,8 @@ struct PanelBlockChoice {
     int row;             ///< of the table
     Index blocks, rows;  ///< blocks of the cluster, and rows of each
 };
-/// Returns the kernel of a block of m rows and `cols` columns. Its cluster has as many blocks as can share the work: their
-/// number costs little, their rows do. One alone has no cluster to send to.
+/// Returns the kernel of a block of m rows and `cols` columns. Its cluster has as many blocks as can share the work:
+/// their number costs little, their rows do. One alone has no cluster to send to.
 constexpr PanelBlockChoice choose_panel_block(Index m, Index cols, Index element_bytes) {
     const std::span shapes = panel_block_shapes(element_bytes);
     const Index step = 32 * (16 / element_bytes);
@@ -253,17 +253,17 @@ constexpr PanelBlockChoice choose_panel_block(Index m, Index cols, Index element
 /// Columns of a block of reflectors that one T serves in the kernels.
 inline constexpr int t_width = 32;
 
-/// Columns from which corrected products by `width` reflectors pay, with operands of m rows.
+/// Least columns of C if corrected products by `width` reflectors, with operands of m rows, are to pay.
 constexpr Index min_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
 constexpr Index min_updated_cols(Index m, Index width) {
     return m > max_rows_in_strips(sizeof(float)) ? 256 : min_corrected_cols(width);
 }
-/// Columns from which VᵀV of the rows below the triangle is a corrected product.
+/// Least columns of V if VᵀV of the rows below the triangle is to be a corrected product.
 inline constexpr Index min_corrected_gram = 256;
 /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C than by GEMM.
 inline constexpr Index max_strip_cols = 256, max_strip_rows = 32768;
-/// Rows of the blocks by which a triangle of T or V is multiplied, and the smallest number of columns for it. f64, H200,
-/// 16 384², panels of 1024 columns, ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
+/// Rows of a block, if products with triangles of T and V go by blocks, and least columns of C for it. f64,
+/// H200, 16 384², panels of 1024 columns, ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
 inline constexpr Index triangle_block = 128, min_cols_by_blocks = 2048;
 
 enum class UpdateKernel {
@@ -341,9 +341,9 @@ enum class SolveKernel {
     Blocks,            ///< blocks of columns, by Columns and cuBLAS
     CorrectedOrBlocks  ///< cholesky/solve_corrected.cuh, or Blocks if the certificate refuses its condition
 };
-/// Returns the kernel of A Y₁⁻¹ Y₂⁻¹ … for that number of factors. Only a `certified` solve may be corrected. H200, Q and
-/// R, µs, in f64 and corrected: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128 164 and
-/// 153, 80 000×128 188 and 169; 45 000×192 250 and 232, 70 000×192 287 and 250.
+/// Returns the kernel of A Y₁⁻¹ Y₂⁻¹ … for that number of factors. Only a `certified` solve may be corrected. H200, Q
+/// and R, µs, in f64 and corrected: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128
+/// 164 and 153, 80 000×128 188 and 169; 45 000×192 250 and 232, 70 000×192 287 and 250.
 constexpr SolveKernel choose_solve(Index m, Index n, int factors, bool certified, Index element_bytes) {
     const bool corrected = certified && factors == 1 && element_bytes == sizeof(float);
     if (n <= tall_max_cols && factors <= max_factors) {

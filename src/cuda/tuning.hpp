@@ -183,8 +183,8 @@ struct Tuning<Cuda> : CommonTuning {
     /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more
     /// columns faster in f32.
     static constexpr Index tall_cols = 192, tall_cols_f32 = 256, max_tall_cols_f32 = 1500;
-    /// Whether a cluster that holds the matrix is faster than CholeskyQR2, which takes 43 to 54 µs for these. H200, µs. Q
-    /// and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In
+    /// Whether a cluster that holds the matrix is faster than CholeskyQR2, which takes 43 to 54 µs for these. H200, µs.
+    /// Q and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In
     /// f64: 8000 × 24 52, 4000 × 32 59.
     static constexpr bool cluster_pays(Index m, Index n, Index element_bytes, QForm q) {
         const bool f64 = element_bytes == 8;
@@ -228,8 +228,8 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
     /// Columns that modified Gram-Schmidt takes one by one, with a launch each.
     static constexpr Index gram_schmidt_base = 32;
-    /// Rows of a panel that one launch holds in strips, and columns of these panels if taller ones come before them. The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and
-    /// 31 in panels of 1024.
+    /// Rows of a panel that one launch holds in strips, and columns of these panels if taller ones come before them.
+    /// The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and 31 in panels of 1024.
     static constexpr Index max_rows_in_strips(Index element_bytes) { return cuda::max_rows_in_strips(element_bytes); }
     static constexpr Index last_panel_width = 512;
     /// From this number of rows on, a panel is reconstructed: strips do not hold it.

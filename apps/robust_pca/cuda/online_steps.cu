@@ -1,10 +1,12 @@
 // The steps of online robust PCA on the GPU. All passes are over m×r of U and columns of m, one thread a row:
 //
-//   product_parts_kernel  Uᵀx: a block of 256 threads owns every (grid)-th run of 256 rows and 8 columns of U, a thread 8 sums in double,
-//                         which are added in a fixed tree; `sum_products_kernel` adds the blocks', a warp a column, in order.
-//   elementwise_kernel    m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums (observed.cuh).
-//   row_quantiles_kernel  medians and quantiles of the first columns: a thread a row, Batcher's network in workspace where
-//                         neighbours' numbers lie side by side. Compare-exchanges go to L2.
+//   product_parts_kernel  Uᵀx: a block of 256 threads owns every (grid)-th run of 256 rows and 8 columns of U, a thread
+//                         8 sums in double, which are added in a fixed tree; `sum_products_kernel` adds the blocks', a
+//                         warp a column, in order.
+//   elementwise_kernel    m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums
+//                         (observed.cuh).
+//   row_quantiles_kernel  medians and quantiles of the first columns: a thread a row, Batcher's network in workspace
+//                         where neighbours' numbers lie side by side. Compare-exchanges go to L2.
 //
 // Bound by memory. A column makes 14 passes over U: 1 + 2·2 for products and clippings, 1 in separate_column, 2·2 in
 // remove_projection, and 4 to rotate by way of workspace. It reads or writes 35 columns of m; each product of more than

@@ -6,8 +6,9 @@
 //
 // And n×n:
 //
-//   product_kernel                   C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of a column, each of its
-//                                    warps a quarter of the sum. Bound by latency, 2 to 3 µs for n = 100.
+//   product_kernel                   C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of
+//                                    a column, each of its warps a quarter of the sum. Bound by latency, 2 to 3 µs for
+//                                    n = 100.
 //   projector_kernel                 a block a column of P, a warp every eighth entry of it, its lanes the sum.
 //   jacobi_kernel, turn_rows_kernel  jacobi.cuh
 

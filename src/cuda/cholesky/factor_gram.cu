@@ -1,10 +1,11 @@
 // Cholesky's factorization of a Gram matrix that meets its demands: up to 192 columns by cholesky/factor_gram.cuh,
 // beyond by cuSOLVER's potrf between
 //
-//   inspect_upper_kernel  one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its threads' sums in a fixed
-//                         tree. n²/2 reads; bound by latency up to n ~ 500.
+//   inspect_upper_kernel  one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its
+//                         threads' sums in a fixed tree. n²/2 reads; bound by latency up to n ~ 500.
 //   find_pivot_kernel     one block; the first column whose pivot fails, a minimum over threads.
-//   decide_kernel         one warp; compares the results of inspect_upper_kernel and find_pivot_kernel with the demands.
+//   decide_kernel         one warp; compares the results of inspect_upper_kernel and find_pivot_kernel with the
+//                         demands.
 
 #include "cuda/cholesky/factor_gram.cuh"
 #include "cuda/elements/elementwise.cuh"

@@ -1,9 +1,9 @@
 #pragma once
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192, and G of an A of f32 for n <= 256.
-// Up to 64 columns one pass fuses them (few_columns.cuh, narrow.cuh). Beyond, each factor takes a pass (solve_right.cuh, or
-// solve_corrected.cuh), and G another (gram.cuh). If X is not wanted but G is, rows go through a scratch block of
-// `scratch_rows` rows. kernel_choice.hpp says which kernel.
+// Up to 64 columns one pass fuses them (few_columns.cuh, narrow.cuh). Beyond, each factor takes a pass
+// (solve_right.cuh, or solve_corrected.cuh), and G another (gram.cuh). If X is not wanted but G is, rows go through a
+// scratch block of `scratch_rows` rows. kernel_choice.hpp says which kernel.
 
 #include "cuda/cholesky/few_columns.cuh"
 #include "cuda/cholesky/narrow.cuh"

@@ -18,9 +18,9 @@
 // third more, m·n elements read, m·n written: bound by memory. Any ld and alignment. Rows beyond m and columns beyond n
 // are zeros, R is continued by the identity.
 //
-// corrected_factor makes the operands, a block for every 64 rows of R, and one more bounds κ where it is not known. With Z
-// = RD of unit columns, Z = Δ (I − N) for Δ its diagonal, and ν = ‖N‖_F < 1: ‖Z⁻¹‖_F <= ‖I + N (I − N)⁻¹‖_F / min z_jj
-// <= (√n + ν/(1 − ν)) / min z_jj, and
+// corrected_factor makes the operands, a block for every 64 rows of R, and one more bounds κ where it is not known.
+// With Z = RD of unit columns, Z = Δ (I − N) for Δ its diagonal, and ν = ‖N‖_F < 1: ‖Z⁻¹‖_F <= ‖I + N (I − N)⁻¹‖_F /
+// min z_jj <= (√n + ν/(1 − ν)) / min z_jj, and
 //
 //   κ_F(Z) = √n ‖Z⁻¹‖_F <= (n + √n ν/(1 − ν)) / min z_jj
 //

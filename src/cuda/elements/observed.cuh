@@ -1,8 +1,8 @@
 #pragma once
 
 // Passes over m×n matrices some of whose entries are not observed, and their sums: a block takes chunks of 1024 rows of
-// a column in turn, thread x the rows x, x + 256, …; its threads' sums are added in a fixed tree, and `sum_blocks_kernel` adds
-// the blocks' in order, all in double. Bound by memory.
+// a column in turn, thread x the rows x, x + 256, …; its threads' sums are added in a fixed tree, and
+// `sum_blocks_kernel` adds the blocks' in order, all in double. Bound by memory.
 
 #include <algorithm>
 #include <cstdint>

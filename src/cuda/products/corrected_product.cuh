@@ -2,8 +2,8 @@
 
 // C := X B in f32 by three products of f16 (halves.cuh), X n×K, B K×p.
 //
-//   make_image_kernel         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
-//                             before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
+//   make_image_kernel         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by
+//                             64 columns, hi before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
 //   corrected_product_kernel  a block 128×128 of C, for some or all of K:
 //
 //                      X's image ──bulk copies──▶ shared memory, `stages` tiles ──┐

@@ -1,7 +1,7 @@
 #pragma once
 
-// Matrices of one shape, all in one launch, by the kernel that `choose_batch` chooses. Kernels that hold a whole matrix in
-// registers leave V, R and tau in LAPACK's format, strips in their own.
+// Matrices of one shape, all in one launch, by the kernel that `choose_batch` chooses. Kernels that hold a whole matrix
+// in registers leave V, R and tau in LAPACK's format, strips in their own.
 
 #include <functional>
 #include <optional>

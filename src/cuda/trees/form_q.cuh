@@ -3,11 +3,12 @@
 // set_root, form_nodes, form_leaves: the thin Q := Q_tree [I; 0] from the root down, in place of V.
 //
 //     root    E := I
-//     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node_kernel's turns, in reverse order; all upper triangular
+//     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node_kernel's turns, in reverse order; all upper
+//             triangular
 //     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it together with few columns of C
 //
-//     grid          one block a node, one warp a tile of factor_node_kernel's turns; one block a domain, whose 4 warps are two strips
-//                   of 16 columns by two groups of rows
+//     grid          one block a node, one warp a tile of factor_node_kernel's turns; one block a domain, whose 4 warps
+//                   are two strips of 16 columns by two groups of rows
 //     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself; V and T are staged, a node's
 //                   V by its own warp, before Q overwrites V
 //     shared        node: 9 KB a warp and 9 KB; leaf: 8·32·(rows + 4) + 9 KB, 42 KB with 128 rows
