@@ -237,9 +237,9 @@ private:
         of_q.cols = of_r.rows = k;
         // A, Q and R on rank 0, a message, and what the measurement takes
         const double whole = sizeof(T) * (number(m) * number(n) + number(m) * number(k) + number(k) * number(n));
-        constexpr double most_products = 4e13;  // a few seconds of DGEMM
+        constexpr double max_products = 4e13;  // a few seconds of DGEMM
         const bool fits =
-            2 * whole + 8e9 < memory_in_use(ctx_).obtainable && number(m) * number(n) * number(k) <= most_products;
+            2 * whole + 8e9 < memory_in_use(ctx_).obtainable && number(m) * number(n) * number(k) <= max_products;
         if (maximum(host_, grid_.comm(), fits ? 0 : 1) > 0) return;
         const bool root = grid_.comm().rank() == 0;
         Matrix<T, D> A, Q, R;

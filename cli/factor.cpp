@@ -60,7 +60,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         cap = gpu_memory_cap(ctx, arguments.memory_on_gpu());
         const double in_memory = factor_bytes(plan, arguments.verify);
         const auto streaming = streaming_on_gpu<T>(arguments, plan);
-        beyond = least_bytes(file, in_memory, streaming) > cap;
+        beyond = min_bytes(file, in_memory, streaming) > cap;
         if (beyond) by_file = files_beside_gpu<T>(arguments, file, cap);
         if (!beyond) blocks = choose_blocks(file, cap, in_memory, streaming, enough_gpu_rows(n, sizeof(T)));
     }
@@ -208,7 +208,7 @@ void add_factor(CLI::App& program) {
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, file.rows(), file.cols(), factor_options(*arguments));
                     const double least =
-                        least_bytes(file, factor_bytes(plan, arguments->verify), streaming_on_gpu<T>(*arguments, plan));
+                        min_bytes(file, factor_bytes(plan, arguments->verify), streaming_on_gpu<T>(*arguments, plan));
 #ifdef QUOIN_HAVE_CUDA
                     // beyond the cap A stays in the host's memory
                     if constexpr (std::is_same_v<std::decay_t<decltype(ctx)>, Context<Cuda>>)

@@ -243,8 +243,8 @@ void add_lstsq(CLI::App& program) {
                 arguments->common, matrix_in_words(A),
                 [&](const auto& ctx) {
                     const Plan plan = plan_qr<T>(ctx, std::max(m, n), std::min(m, n), arguments->common.options);
-                    return least_bytes(A, in_memory_bytes(plan, m, n, b.cols()),
-                                       gpu_streaming(m, n, b.cols(), false, sizeof(T), arguments->common.options));
+                    return min_bytes(A, in_memory_bytes(plan, m, n, b.cols()),
+                                     gpu_streaming(m, n, b.cols(), false, sizeof(T), arguments->common.options));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_lstsq<T>(ctx, device, *arguments, A, b); });
         });

@@ -25,6 +25,7 @@ struct PlanArguments {
     std::vector<std::string> shape;
     DType dtype = DType::F64;
     QForm q = QForm::Explicit;
+    bool kernels = false;
     Index gpu_memory = 0;
     Index memory = 0;
     Index ranks = 0, per_machine = 1, block = 64;
@@ -90,8 +91,10 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
             return print_file_plan(ctx.threads(), arguments, file_plan_within<T>(planned, "the plan", shape, options));
         }
     }
+    const auto kernels = arguments.kernels ? kernels_of<D>(plan) : std::vector<KernelUse>();
     if (!arguments.common.json) {
         fmt::print("{}\n", to_string(plan));
+        for (const auto& [step, kernel] : kernels) fmt::print("  {}: {}\n", step, kernel);
         return;
     }
     JsonLine line;
@@ -110,6 +113,11 @@ void run_plan(const Context<D>& ctx, const DeviceInUse& device, const PlanArgume
     line.add("leaf_rows", plan.leaf_rows).add("domain_leaves", plan.domain_leaves).add("fan_in", plan.fan_in);
     line.add("reconstruct_rows", plan.reconstruct_rows).add("workspace_bytes", plan.workspace_bytes);
     line.add("flops", plan.flops).add("bytes_moved", plan.bytes_moved);
+    if (arguments.kernels) {
+        std::vector<JsonLine> lines;
+        for (const auto& [step, kernel] : kernels) lines.push_back(JsonLine().add("step", step).add("kernel", kernel));
+        line.add("kernels", lines);
+    }
     line.print();
 }
 
@@ -309,6 +317,9 @@ void add_plan(CLI::App& program) {
         command, "--q", arguments->q, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
         "Form of Q: explicit (the thin Q), none (R alone), reflectors (LAPACK's format) or any (default: explicit;\n"
         "with --compact-wy full: reflectors)");
+    CLI::Option* const kernels =
+        command.add_flag("--kernels", arguments->kernels,
+                         "Also print which kernel of the device runs each step, with its file in src/host or src/cuda");
     add_byte_size_argument(
         command, "--memory", arguments->memory,
         "Cap on the memory of `quoin factor`. If the matrix does not fit, the plan goes from file to file and has the\n"
@@ -328,6 +339,7 @@ void add_plan(CLI::App& program) {
         },
         "Rows spread evenly over P processes: seconds, messages, bytes and memory of a rank for every method, by\n"
         "--latency, --bandwidth and what one rank's share of the work takes here with --threads");
+    ranks->excludes(kernels);
     add_parsed(
         command, "--ranks-per-machine", "N",
         [arguments](const std::string& text) {
@@ -369,6 +381,7 @@ void add_plan(CLI::App& program) {
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n"
+        "          quoin plan 4096x4096 --kernels\n"
         "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n"
         "          quoin plan 1000000000x256 --ranks 4096 --latency 2us --bandwidth 25GB/s\n"
         "          quoin plan 65536x65536 --ranks 64 --grid 8x8 --block 128 --threads 1\n\n"

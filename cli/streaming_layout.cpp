@@ -52,7 +52,7 @@ Index StreamingMemory::cheapest_rows(Index m, Index n) const {
     return std::clamp(static_cast<Index>(std::sqrt(a_block * static_cast<double>(m) / a_row)), lowest, m);
 }
 
-double least_bytes(const MatrixFile& file, double in_memory, const std::optional<StreamingMemory>& streaming) {
+double min_bytes(const MatrixFile& file, double in_memory, const std::optional<StreamingMemory>& streaming) {
     if (!streaming) return in_memory;
     const Index m = file.rows();
     return std::min(in_memory, streaming->bytes(m, streaming->cheapest_rows(m, file.cols())));
@@ -79,7 +79,7 @@ std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, doubl
     if (streaming) {
         if (const auto blocks = largest_blocks(*streaming, m, file.cols(), available, enough)) return blocks;
     }
-    refuse_memory_cap(file.path(), cap, least_bytes(file, in_memory, streaming) + reader_bytes(file),
+    refuse_memory_cap(file.path(), cap, min_bytes(file, in_memory, streaming) + reader_bytes(file),
                       fmt::format("for a {} x {} {} matrix", m, file.cols(), to_string(file.dtype())));
 }
 

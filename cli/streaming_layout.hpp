@@ -55,7 +55,7 @@ std::optional<RowBlocks> choose_blocks(const MatrixFile& file, double cap, doubl
                                        Index enough = std::numeric_limits<Index>::max());
 
 /// Returns the least memory that `choose_blocks` accepts.
-double least_bytes(const MatrixFile& file, double in_memory, const std::optional<StreamingMemory>& streaming);
+double min_bytes(const MatrixFile& file, double in_memory, const std::optional<StreamingMemory>& streaming);
 
 /// Prints the line of a command's report about how the matrix was streamed.
 void print_blocks(const RowBlocks& blocks, double cap);

@@ -9,7 +9,7 @@ import sys
 
 DEVICES = "src/primitives src/devices.hpp"
 MATRIX = f"{DEVICES} src/algorithms/shared src/algorithms/one_matrix"
-CUDA = "src/primitives src/cuda/tuning.hpp src/cuda/arch src/cuda/runtime"
+CUDA = "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp src/cuda/arch src/cuda/runtime"
 
 # Layer: layers that it may include besides itself and include/quoin, where include/quoin/apps does not count. The longest prefix
 # of a path is its layer.
@@ -19,7 +19,9 @@ ALLOWED = {
     "src/primitives": "",  # the folder and primitives.hpp
     "src/host": "src/primitives",
     "src/cuda/arch": "",
-    "src/cuda/tuning.hpp": "src/primitives",
+    "src/cuda/kernel_choice.hpp": "src/primitives",
+    "src/cuda/kernel_names.cpp": "src/primitives src/cuda/kernel_choice.hpp",
+    "src/cuda/tuning.hpp": "src/primitives src/cuda/kernel_choice.hpp",
     "src/cuda/runtime": "src/primitives src/cuda/tuning.hpp",
     "src/cuda/elements": CUDA,
     "src/cuda/products": f"{CUDA} src/cuda/elements",

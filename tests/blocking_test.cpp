@@ -92,7 +92,7 @@ TYPED_TEST(Blocking, EveryTileOfTheKernels) {
 }
 
 TYPED_TEST(Blocking, EdgesOfBlocksOfColumns) {
-    std::set<Index> sizes = edges({Tuned::base_width, Tuned::column_by_column(1000), Tuned::most_by_column,
+    std::set<Index> sizes = edges({Tuned::base_width, Tuned::column_by_column(1000), Tuned::max_by_column,
                                    host::solve_width, host::tile_cols, Tuned::tree_width, Tuned::wy_block,
                                    Tuned::gram_schmidt_base, Tuned::gram_schmidt_width(Method::ModifiedGramSchmidt),
                                    Tuned::gram_schmidt_width(Method::ClassicalGramSchmidt)});

@@ -162,7 +162,7 @@ TYPED_TEST(CholeskyQR, ASmallEigenvalueIsRefused) {
             Matrix<T> G = identity<T>(n), R(n, n);
             G(0, n - 1) = static_cast<T>(x);
             Certificate state;
-            factor_gram<T>(this->ctx, G.view(), {.least_eigenvalue = 0.25}, R.view(),
+            factor_gram<T>(this->ctx, G.view(), {.min_eigenvalue = 0.25}, R.view(),
                            CertificateView<Host>(&state, 1, 1));
             EXPECT_EQ(state.reason, x < 0.75 ? Certificate::Valid : Certificate::Eigenvalue) << x;
             EXPECT_EQ(state.column, x < 0.75 ? -1 : n - 1) << x;

@@ -28,7 +28,7 @@ static std::set<std::string> unflushed;         // files in the folder of a jour
 static std::vector<std::string> claimed_early;  // files that were not flushed when a line of their journal was
 static int lasting_lines = 0;
 static std::atomic<long> lines_until_full{-1};  // of a journal; then the disk is full, unless it is −1
-static std::uintmax_t most_on_disk = 0;         // bytes in the folder of the outputs, at a line of their journal
+static std::uintmax_t max_on_disk = 0;          // bytes in the folder of the outputs, at a line of their journal
 
 /// What they occupy: Q is written from its end on, and the place before it is a hole.
 static std::uintmax_t bytes_below(const std::filesystem::path& folder) {
@@ -67,7 +67,7 @@ extern "C" int fdatasync(int fd) {
             }
             lines_until_full -= lines_until_full > 0;
             ++lasting_lines;
-            most_on_disk = std::max(most_on_disk, bytes_below(std::filesystem::path(path).parent_path().parent_path()));
+            max_on_disk = std::max(max_on_disk, bytes_below(std::filesystem::path(path).parent_path().parent_path()));
             claimed_early.insert(claimed_early.end(), unflushed.begin(), unflushed.end());
         }
     }
@@ -234,9 +234,9 @@ TYPED_TEST(FileQRTest, SlabsTakeNoMoreMemoryThanTheirPlan) {
     ASSERT_EQ(plan.route, FileRoute::Slabs);
     const double r_columns = sizeof(T) * static_cast<double>(n * plan.block);
     const std::size_t before = in_use();
-    most_in_use = 0;
+    max_in_use = 0;
     this->factor(options);
-    const double taken = static_cast<double>(most_in_use) - static_cast<double>(before);
+    const double taken = static_cast<double>(max_in_use) - static_cast<double>(before);
     EXPECT_LE(taken, plan.memory_bytes + r_columns);
     EXPECT_GE(taken, plan.memory_bytes / 2) << "or it was not measured";
 }
@@ -250,11 +250,11 @@ TYPED_TEST(FileQRTest, SlabsTakeNoMoreDiskThanTheirPlan) {
         const FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
         ASSERT_EQ(plan.route, FileRoute::Slabs);
         fs::remove(this->path("out/R.npy"));  // of the run before
-        most_on_disk = 0;
+        max_on_disk = 0;
         this->factor(options);
         const double headers = 1 << 16;
-        EXPECT_LE(static_cast<double>(most_on_disk), plan.disk_bytes + headers);
-        EXPECT_GE(static_cast<double>(most_on_disk), plan.disk_bytes / 2);
+        EXPECT_LE(static_cast<double>(max_on_disk), plan.disk_bytes + headers);
+        EXPECT_GE(static_cast<double>(max_on_disk), plan.disk_bytes / 2);
     }
 }
 
@@ -582,14 +582,14 @@ TYPED_TEST(FileQRTest, AKillLosesTheStepUnderWayAndTheOneOnItsWayToTheDisk) {
             f.run(this->ctx);
             over = true;
         });
-        double most_lost = 0;
+        double max_lost = 0;
         while (!over) {
             const double computed = this->ctx.flops_done() / flops;
             const std::string journal = this->file_bytes("out/quoin-journal/journal");
             const std::size_t last = journal.rfind(" R ");
             const double recorded = last == journal.npos ? 0 : std::stod(journal.substr(last + 3));
-            most_lost = std::max(most_lost, computed - recorded);
-            if (most_lost >= 10 || std::chrono::steady_clock::now() - start > std::chrono::seconds(30)) {
+            max_lost = std::max(max_lost, computed - recorded);
+            if (max_lost >= 10 || std::chrono::steady_clock::now() - start > std::chrono::seconds(30)) {
                 disk_is_held = false;
                 disk_is_held.notify_all();
             }
@@ -597,9 +597,9 @@ TYPED_TEST(FileQRTest, AKillLosesTheStepUnderWayAndTheOneOnItsWayToTheDisk) {
         run.join();
         f.commit();
         if (seconds == 0) {
-            EXPECT_LE(most_lost, 2.01);
+            EXPECT_LE(max_lost, 2.01);
         } else {
-            EXPECT_GE(most_lost, 10) << "the computation waits for the disk";
+            EXPECT_GE(max_lost, 10) << "the computation waits for the disk";
         }
         flush_milliseconds = 0;
     }

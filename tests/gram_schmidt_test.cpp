@@ -45,9 +45,9 @@ protected:
     }
 
     /// Q and R of a basis, against the law.
-    void expect_law_of(MatrixView<const T> A, const GramSchmidt<T>& basis, double most_loss = law) {
+    void expect_law_of(MatrixView<const T> A, const GramSchmidt<T>& basis, double max_loss = law) {
         ASSERT_EQ(basis.cols(), A.cols);
-        EXPECT_LE(orthogonality_error<T>(basis.q(), A.cols), most_loss);
+        EXPECT_LE(orthogonality_error<T>(basis.q(), A.cols), max_loss);
         EXPECT_LE(column_residual_error<T>(A, basis.q(), basis.r()), law);
         EXPECT_TRUE(is_upper_trapezoidal<T>(basis.r()));
     }
@@ -61,7 +61,7 @@ TYPED_TEST(GramSchmidtTest, ModifiedLosesWithKappa) {
         SCOPED_TRACE(shape_name(n, width));
         const double found = this->slope(
             gram_schmidt_cases[0].options(width), n,
-            [&, n = n](double kappa) { return most_modified_loss(n, this->u, kappa_f(n, kappa)); },
+            [&, n = n](double kappa) { return max_modified_loss(n, this->u, kappa_f(n, kappa)); },
             [&](double kappa) { return kappa > 30 && kappa * this->u < 0.01; });
         EXPECT_GT(found, 0.85);
         EXPECT_LT(found, 1.1);
@@ -73,7 +73,7 @@ TYPED_TEST(GramSchmidtTest, ClassicalLosesWithKappaSquared) {
         SCOPED_TRACE(shape_name(n, width));
         const double found = this->slope(
             gram_schmidt_cases[3].options(width), n,
-            [&, n = n](double kappa) { return most_classical_loss(n, this->u, kappa_f(n, kappa)); },
+            [&, n = n](double kappa) { return max_classical_loss(n, this->u, kappa_f(n, kappa)); },
             [&](double kappa) { return kappa > 5 && kappa * kappa * this->u < 0.01; });
         EXPECT_GT(found, 1.8);
         EXPECT_LT(found, 2.2);
@@ -307,7 +307,7 @@ TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
             }
             // ‖A‖_F <= √n ‖A‖₂
             const double kappa = 1e3 * std::sqrt(static_cast<double>(n));
-            this->expect_law_of(A.view(), basis, most_loss(scheme, n, this->u, kappa));
+            this->expect_law_of(A.view(), basis, max_loss(scheme, n, this->u, kappa));
         }
 }
 
@@ -322,7 +322,7 @@ TYPED_TEST(GramSchmidtTest, AppendedOneByOneLosesWithKappa) {
             GramSchmidt<T> basis(this->ctx, m, n, gram_schmidt_cases[0].options(width));
             for (Index k = 0; k < n; k += piece)
                 basis.append(this->ctx, A.view().col_block({k, std::min(n, k + piece)}));
-            this->expect_law_of(A.view(), basis, most_modified_loss(n, this->u, kappa_f(n, kappa)));
+            this->expect_law_of(A.view(), basis, max_modified_loss(n, this->u, kappa_f(n, kappa)));
         }
 }
 

@@ -816,8 +816,8 @@ TEST_F(IoTest, GzipDamagedOrTooLarge) {
     expect_unreadable(write_file("A.gz", wrong), "damaged");
     // 128 bytes of header and 24 of data
     const std::string path = write_file("A.npy.gz", whole);
-    expect_equal(MatrixFile(path, {.most_unpacked_bytes = 152}).read<double>(), counted);
-    expect_refusal<OutOfMemory>(path, "limit of 151 bytes", [&] { MatrixFile(path, {.most_unpacked_bytes = 151}); });
+    expect_equal(MatrixFile(path, {.max_unpacked_bytes = 152}).read<double>(), counted);
+    expect_refusal<OutOfMemory>(path, "limit of 151 bytes", [&] { MatrixFile(path, {.max_unpacked_bytes = 151}); });
 }
 
 TEST_F(IoTest, ArraysOfAnNpz) {
@@ -833,8 +833,8 @@ TEST_F(IoTest, ArraysOfAnNpz) {
     const std::string deflated = corpus + "/npz/one_deflated.npz";
     EXPECT_EQ(MatrixFile(deflated).rows(), 120);
     EXPECT_EQ(MatrixFile(deflated).read<double>()(119, 1), 6);
-    EXPECT_EQ(MatrixFile(deflated, {.most_unpacked_bytes = 128 + 120 * 2 * 8}).cols(), 2);
-    expect_refusal<OutOfMemory>(deflated, "2048 bytes", [&] { MatrixFile(deflated, {.most_unpacked_bytes = 2047}); });
+    EXPECT_EQ(MatrixFile(deflated, {.max_unpacked_bytes = 128 + 120 * 2 * 8}).cols(), 2);
+    expect_refusal<OutOfMemory>(deflated, "2048 bytes", [&] { MatrixFile(deflated, {.max_unpacked_bytes = 2047}); });
 }
 
 TEST_F(IoTest, NpzCutOffOrDamagedAtEveryByte) {
@@ -866,7 +866,7 @@ TEST_F(IoTest, APipeIsReadToItsEnd) {
     }
     std::thread writer([&] { std::ofstream(path("pipe")) << "1,2\n"; });
     expect_refusal<OutOfMemory>(path("pipe"), "limit of 3 bytes",
-                                [&] { MatrixFile(path("pipe"), {.most_unpacked_bytes = 3}); });
+                                [&] { MatrixFile(path("pipe"), {.max_unpacked_bytes = 3}); });
     writer.join();
 }
 

@@ -92,7 +92,7 @@ TYPED_TEST(OutOfCore, KeepsWhatIsThere) {
                     // a fifth is the workspace's
                     options.memory_bytes = 1.25 * sizeof(T) *
                                            std::max(static_cast<double>((m + leaf) * leaf) / share + 64,
-                                                    static_cast<double>(Tiles::least_elements(m, leaf) + 64));
+                                                    static_cast<double>(Tiles::min_elements(m, leaf) + 64));
                     SCOPED_TRACE(shape_name(m, n) + " leaves of " + std::to_string(leaf) + " in " +
                                  std::to_string(share) + (again ? " again" : ""));
                     const auto f = this->factor(A.view(), options);

@@ -117,7 +117,7 @@ TEST_F(Passing, KeepsBlocksWhereNothingIsStillRead) {
                             const double of_leaf = static_cast<double>(m * leaf + leaf * leaf);
                             const Tiles tiles{
                                 m,     leaves * leaf + p,
-                                leaf,  std::max(static_cast<Index>(of_leaf / share), Tiles::least_elements(m, leaf)),
+                                leaf,  std::max(static_cast<Index>(of_leaf / share), Tiles::min_elements(m, leaf)),
                                 false, halves};
                             const Tiles::Passing sizes = tiles.passing_q(leaves * leaf, p);
                             const Index whole = leaves == 1 ? (leaf + sizes.step - 1) / sizes.step : leaf / sizes.step;

@@ -64,7 +64,7 @@ bool may_be_taken(Method method, Index m, Index n, QForm q) {
     using Tuned = Tuning<Host>;
     const bool tall = static_cast<double>(m) >= Tuned::tall_aspect * static_cast<double>(n);
     if (tall && (q == QForm::None || q == QForm::Explicit)) return method == Method::CholeskyQR2;
-    if (m * n < Tuned::least_compared) return method == Method::BlockedHouseholder;
+    if (m * n < Tuned::min_compared) return method == Method::BlockedHouseholder;
     if (method == Method::CholeskyQR2) return tall;
     return q != QForm::Reflectors || method == Method::BlockedHouseholder;
 }

@@ -584,7 +584,7 @@ TYPED_TEST(RobustPcaTest, FramesTakeBytesAndFactors) {
     for (const bool stable : {true, false}) {
         SCOPED_TRACE(stable);
         const std::size_t before = in_use();
-        most_in_use = before;
+        max_in_use = before;
         Index rank = 0;
         RobustPcaOptions<T> options;
         options.pursuit = stable ? Pursuit::Stable : Pursuit::InexactAlm;
@@ -607,7 +607,7 @@ TYPED_TEST(RobustPcaTest, FramesTakeBytesAndFactors) {
         const double entries = static_cast<double>(m * n), size = sizeof(T), columns = static_cast<double>(n + carried);
         const double factors = 3 * size * static_cast<double>(m * rank);
         const double Y = stable ? 0 : size * static_cast<double>(m) * columns;
-        const double taken = static_cast<double>(most_in_use) - static_cast<double>(before);
+        const double taken = static_cast<double>(max_in_use) - static_cast<double>(before);
         EXPECT_LE(taken, entries + factors + Y + 16e6) << "rank " << rank;
         EXPECT_GE(taken, entries + Y) << "or it was not measured";
         EXPECT_LE(rank, n / 2);

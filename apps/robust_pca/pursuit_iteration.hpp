@@ -68,7 +68,7 @@ struct PursuitOutcome {
 template <class T, class D, class Steps>
 PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOptions<T, D>& options) {
     /// Largest μ over its first value.
-    constexpr double most_growth = 1e7;
+    constexpr double max_growth = 1e7;
     /// Number of iterations without a new least error after which the accuracy of T is taken to be exhausted.
     constexpr Index patience = 25;
     /// Largest distance of L from the minimum of its step, over the error of the step before.
@@ -90,7 +90,7 @@ PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOpt
                 : options.mu > 0 ? options.mu
                 : grows          ? 1.25 / norm2
                                  : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
-    const double most_mu = stable ? stable_mu : most_growth * mu;
+    const double max_mu = stable ? stable_mu : max_growth * mu;
     // Y = M / max(‖M‖₂, ‖M‖_max / λ)
     steps.start(grows && !stable ? 1 / std::max(norm2, norms.largest / lambda) : 0, mu);
 
@@ -110,7 +110,7 @@ PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOpt
             nuclear += sigma - 1 / mu;
             weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
         }
-        const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
+        const double next_mu = grows ? std::min(options.rho * mu, max_mu) : mu;
         const PursuitSums found = steps.correct(weights, mu, next_mu);
         const double residual = std::sqrt(found.residual / norms.squares),
                      dual_residual = stable ? 0 : mu * std::sqrt(found.change / found.multipliers);
@@ -122,7 +122,7 @@ PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOpt
                           : std::max(residual, dual_residual),
                   nuclear + lambda * found.sparse + (stable ? mu / 2 * found.residual : 0), rank,
                   static_cast<Index>(found.nonzeros), mu, seconds()};
-        const bool at_last_mu = !stable || mu == most_mu;
+        const bool at_last_mu = !stable || mu == max_mu;
         const bool goes_on = !options.on_step || options.on_step(f.last);
         if (at_last_mu && f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;

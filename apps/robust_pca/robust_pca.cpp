@@ -295,8 +295,8 @@ void RobustPcaWindows<T, D>::set_background(Matrix<T, D> background) {
 template <class T>
 double noise_between_columns(MatrixView<const T> M) {
     constexpr double three_quarters_of_size = 1.1503493804;  // Φ⁻¹(7/8)
-    constexpr Index most_rows = 1 << 16;
-    const Index step = std::max<Index>(1, M.rows / most_rows);
+    constexpr Index max_rows = 1 << 16;
+    const Index step = std::max<Index>(1, M.rows / max_rows);
     std::vector<T> changes;
     for (Index j = 1; j < M.cols; ++j) {
         for (Index i = 0; i < M.rows; i += step) changes.push_back(static_cast<T>(std::abs(M(i, j) - M(i, j - 1))));

@@ -144,7 +144,7 @@ double EnergyMeter::used() {
     return 1e-6 * microjoules;
 }
 
-double EnergyMeter::watts(const std::function<void()>& run, double least_seconds) {
+double EnergyMeter::watts(const std::function<void()>& run, double min_seconds) {
     if (counters_.empty()) return -1;
     double joules = 0, seconds = 0;
     try {
@@ -154,7 +154,7 @@ double EnergyMeter::watts(const std::function<void()>& run, double least_seconds
             run();
             joules += used();  // in every round: a counter of a package starts again after a minute or so
             seconds = watch.seconds();
-        } while (seconds < least_seconds);
+        } while (seconds < min_seconds);
     } catch (const CounterFailure& failure) {
         counters_.clear();
         problem_ = fmt::format("energy is not measured any more: {}", failure.what());

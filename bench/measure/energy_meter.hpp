@@ -18,10 +18,10 @@ public:
     /// Which counter cannot be read, and why, in one sentence; empty where all can.
     const std::string& problem() const { return problem_; }
 
-    /// Returns the mean power in watts while `run` is called again and again for `least_seconds`. In one second a
+    /// Returns the mean power in watts while `run` is called again and again for `min_seconds`. In one second a
     /// counter with an update every 100 ms is right to 10%. Returns −1 if there is no counter, without calling `run`,
     /// or if one cannot be read any more.
-    double watts(const std::function<void()>& run, double least_seconds = 1);
+    double watts(const std::function<void()>& run, double min_seconds = 1);
 
 private:
     /// Microjoules that go up to `range` and start again from 0; 0: they never do.

@@ -24,7 +24,7 @@ namespace {
 constexpr Index sizes[] = {1024, 2048, 4096, 8192};
 constexpr Index widths[] = {16, 32, 48, 64, 96, 128, 192, 256};
 /// Beyond, Listing 1 takes minutes.
-constexpr Index most_elementwise_cols = 2048;
+constexpr Index max_elementwise_cols = 2048;
 /// The paper's width 32, which is near the best of `widths` for its blocked code at every size.
 constexpr Index paper_width = 32;
 /// The required speed of the blocked method over the unblocked one, on all cores, from `required_from` columns on.
@@ -175,7 +175,7 @@ private:
                      "seconds", "GFLOP/s", "/ unblocked", "‖I − QᵀQ‖", "residual");
         double unblocked = 0, mgs = 0;
         for (const CodeName& code : codes) {
-            if (code.code == Code::Elementwise && shape.cols > most_elementwise_cols) continue;
+            if (code.code == Code::Elementwise && shape.cols > max_elementwise_cols) continue;
             const Row row =
                 measure<T>(A, dtype, code.code, ctx_, code.code == Code::PaperBlocked ? paper_width : 0, true);
             if (code.code == Code::Unblocked) unblocked = row.seconds;

@@ -28,7 +28,7 @@ using bench::BlockShape;
 
 constexpr Index paper_sizes[] = {1024, 2048, 4096, 8192};
 constexpr int along[] = {32, 64, 128, 256, 512, 1024}, columns_a_block[] = {1, 2, 4, 8, 16};
-constexpr int most_threads = 1024;
+constexpr int max_threads = 1024;
 /// A kernel is timed on every `step_stride`-th step of a factorization.
 constexpr Index step_stride = 128;
 /// The required speed of the blocked method over cuBLAS's, from `required_over_blas2_from` columns on.
@@ -190,7 +190,7 @@ private:
                 for (const int nx : along) {
                     results_.say("{:>8}", nx);
                     for (const int ny : columns_a_block) {
-                        if (nx * ny > most_threads) continue;
+                        if (nx * ny > max_threads) continue;
                         Choice choice{access, {nx, ny}};
                         // the updates subtract nothing: entries keep their values however often they are updated
                         set_identity<T>(ctx_, size.cols, R.view());

@@ -22,7 +22,7 @@ namespace {
 constexpr Index width = 384, height = 288, frames = 100;
 /// The constant-μ iteration takes hundreds of iterations, as the paper's did; enough to see its rate and where it
 /// stands.
-constexpr Index most_iterations = 500;
+constexpr Index max_iterations = 500;
 
 struct PublishedRate {
     const char* code;
@@ -164,7 +164,7 @@ void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const Bench
             if (!on_gpu && route == ThresholdRoute::Auto) continue;
             // kernels and memory come with the first iterations
             if (on_gpu) run_pursuit<D>(ctx, M.view(), pursuit, route, 3);
-            const PursuitRow row = run_pursuit<D>(ctx, M.view(), pursuit, route, most_iterations);
+            const PursuitRow row = run_pursuit<D>(ctx, M.view(), pursuit, route, max_iterations);
             results.add(line_of(row));
             print_row(results, row);
         }
@@ -176,7 +176,7 @@ void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const Bench
         "of\n"
         "at most {} iterations. The paper's iteration is that with constant μ by QR; its video was another one of the\n"
         "same size, and took over 500.\n",
-        most_iterations);
+        max_iterations);
     // beyond the frame at which the basis is made orthonormal anew
     const Index timed = on_gpu ? 300 : 30;
     if (on_gpu) run_online(ctx, timed);

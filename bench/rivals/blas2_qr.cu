@@ -7,14 +7,16 @@
 // The inner products of column j + 1 with the columns on its right need no pass of their own: they are summed row by
 // row during the update by column j. Two kernels a column:
 //
-//     finish_products     y and σ from their parts, α, β, τ, w      a warp owns a column c
-//     update_and_project  A −= v w, and the parts of the next y     a block owns a tile of rows and a run of columns
+//     finish_products_kernel     y and σ from their parts, α, β, τ, w      a warp owns a column c
+//     update_and_project_kernel  A −= v w, and the parts of the next y     a block owns a tile of rows and a run of
+//                                columns
 //
 // A thread holds `rows_a_thread` rows of v and of the next x in registers. It loads its rows of `columns_at_once`
 // columns before it stores any, to keep enough bytes in flight; a warp's loads are consecutive rows of one column.
 // Column j + 1 leaves its update in x (two vectors, in turn), which every block needs and one writes; as v it returns
 // to A in the next launch. Parts are summed over the threads of a block in shared memory (8 warps × 128 columns, 4 or 8
-// KiB), over blocks by finish_products, always in the same order. Rows past m and columns past n are masked; any ld.
+// KiB), over blocks by finish_products_kernel, always in the same order. Rows past m and columns past n are masked; any
+// ld.
 //
 // 4 flops, one element read and one written for each element of the trailing matrix a column: bound by memory (on an
 // H100 1 000 000 × 192 runs at 86% of its copy rate in f32 and at 90% in f64). If the trailing matrix is small, the two
@@ -29,7 +31,7 @@ namespace quoin::bench {
 
 namespace {
 
-constexpr int threads = 256, warps = threads / 32, most_columns = 128;
+constexpr int threads = 256, warps = threads / 32, max_columns = 128;
 
 template <class T>
 struct Reflector {
@@ -45,8 +47,8 @@ __device__ T sum_of_warp(T value) {
 /// y_c = Σ_tile parts(tile, c) for c = j … n − 1, y_j = σ; then β, τ, w. A(:, c) is updated by all columns before j.
 template <class T>
 __global__ void __launch_bounds__(threads)
-    finish_products(Index j, Index n, const T* A, Index ld, const T* x, const T* parts, Index tiles,
-                    Reflector<T>* reflector, T* tau, T* w) {
+    finish_products_kernel(Index j, Index n, const T* A, Index ld, const T* x, const T* parts, Index tiles,
+                           Reflector<T>* reflector, T* tau, T* w) {
     const Index c = j + Index(blockIdx.x) * warps + threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
     if (c >= n) return;
@@ -76,9 +78,10 @@ __global__ void __launch_bounds__(threads)
 /// projects. Tiles above row j have nothing to do and no block.
 template <class T, int rows_a_thread, int columns_at_once>
 __global__ void __launch_bounds__(threads)
-    update_and_project(Index m, Index j, Index n, bool project, T* A, Index ld, const T* x, T* x_next,
-                       const Reflector<T>* reflector, const T* w, T* parts, Index first_tile, Index columns_a_block) {
-    __shared__ T sums[warps][most_columns];
+    update_and_project_kernel(Index m, Index j, Index n, bool project, T* A, Index ld, const T* x, T* x_next,
+                              const Reflector<T>* reflector, const T* w, T* parts, Index first_tile,
+                              Index columns_a_block) {
+    __shared__ T sums[warps][max_columns];
     const Index first_row = (first_tile + blockIdx.x) * threads * rows_a_thread + threadIdx.x;
     const auto row = [&](int r) { return first_row + Index(r) * threads; };
     const Index next = j + 1;
@@ -201,7 +204,8 @@ template <class T>
 void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
     auto* reflector = reinterpret_cast<Reflector<T>*>(reflector_.data());
-    const auto kernel = rows_a_tile(m) == 2 * threads ? update_and_project<T, 2, 4> : update_and_project<T, 8, 1>;
+    const auto kernel =
+        rows_a_tile(m) == 2 * threads ? update_and_project_kernel<T, 2, 4> : update_and_project_kernel<T, 8, 1>;
     for (Index j = -1; j < k; ++j) {
         const bool project = j + 1 < k;
         const Index columns = n - (j + 1) - (project ? 1 : 0);
@@ -209,19 +213,19 @@ void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
         // four blocks a multiprocessor, if that leaves each at least four columns
         const Index runs_wanted = (4 * ctx.state().multiprocessors + tiles - 1) / tiles;
         const Index columns_a_block =
-            std::clamp<Index>((columns + runs_wanted - 1) / runs_wanted, 4, Index{most_columns});
+            std::clamp<Index>((columns + runs_wanted - 1) / runs_wanted, 4, Index{max_columns});
         const dim3 grid(static_cast<unsigned>(tiles),
                         static_cast<unsigned>(std::max<Index>(1, (columns + columns_a_block - 1) / columns_a_block)));
         const T* x = x_.data() + (j & 1) * m;
         T* x_next = x_.data() + ((j + 1) & 1) * m;
         kernel<<<grid, threads, 0, ctx.stream()>>>(m, j, n, project, A.data, A.ld, x, x_next, reflector, w_.data(),
                                                    parts_.data(), first_tile, columns_a_block);
-        cuda::check_launch("update_and_project");
+        cuda::check_launch("update_and_project_kernel");
         if (!project) break;
         const Index remaining = n - (j + 1);
-        finish_products<<<static_cast<unsigned>((remaining + warps - 1) / warps), threads, 0, ctx.stream()>>>(
+        finish_products_kernel<<<static_cast<unsigned>((remaining + warps - 1) / warps), threads, 0, ctx.stream()>>>(
             j + 1, n, A.data, A.ld, x_next, parts_.data(), tiles, reflector, tau_.data(), w_.data());
-        cuda::check_launch("finish_products");
+        cuda::check_launch("finish_products_kernel");
     }
 }
 

@@ -46,7 +46,7 @@ def video(m, n, torch):
     return M
 
 
-def pursue(M, route, torch, rho=1.5, most_iterations=100):
+def pursue(M, route, torch, rho=1.5, max_iterations=100):
     """Columns of the file for one pursuit of M to the least of the tolerances."""
     start = time.perf_counter()
     m, n = M.shape
@@ -55,10 +55,10 @@ def pursue(M, route, torch, rho=1.5, most_iterations=100):
     norm2 = torch.linalg.matrix_norm(M, 2)
     Y = M / torch.maximum(norm2, M.abs().max() / lam)
     mu = (1.25 / norm2).item()
-    most_mu = 1e7 * mu
+    max_mu = 1e7 * mu
     L = torch.zeros_like(M)
     reached = {}
-    for iteration in range(1, most_iterations + 1):
+    for iteration in range(1, max_iterations + 1):
         R = M - L + Y / mu
         S = torch.sign(R) * torch.clamp(R.abs() - lam / mu, min=0)
         X = M - S + Y / mu
@@ -79,7 +79,7 @@ def pursue(M, route, torch, rho=1.5, most_iterations=100):
                 reached.setdefault(tolerance, time.perf_counter() - start)
         if residual <= float(TOLERANCES[-1]):
             break
-        mu = min(rho * mu, most_mu)
+        mu = min(rho * mu, max_mu)
     seconds = time.perf_counter() - start
     objective = (shrunk.sum() + lam * S.abs().sum()).item()
     found = {"iterations": iteration, "iterations_per_second": f"{iteration / seconds:.6g}",
@@ -92,7 +92,7 @@ def pursuit_on_gpu(m, n, route):
     import torch
 
     M = video(m, n, torch)
-    pursue(M, route, torch, most_iterations=3)
+    pursue(M, route, torch, max_iterations=3)
     torch.cuda.synchronize()
     found = pursue(M, route, torch)
     print(f"pytorch, {route}: {found['iterations']} iterations, {found['iterations_per_second']} a second",

@@ -30,8 +30,8 @@ struct MatrixFileOptions {
     char comment = '#';               ///< begins a comment that ends with the line; 0: there are no comments
     std::vector<Range> columns = {};  ///< fields of a line to read, from 0, in this order; empty: all but an index
     bool one_column = false;  ///< a single column is expected: two columns of whole numbers may be decimal commas
-    std::vector<std::string> missing = {};       ///< fields that are read as NaN, besides NA; a number by its value
-    Index most_unpacked_bytes = Index{4} << 30;  ///< limit for a compressed file, and for a pipe
+    std::vector<std::string> missing = {};      ///< fields that are read as NaN, besides NA; a number by its value
+    Index max_unpacked_bytes = Index{4} << 30;  ///< limit for a compressed file, and for a pipe
 };
 /// The end of a range of `MatrixFileOptions::columns` that ends with the last column.
 inline constexpr Index last_column = std::numeric_limits<Index>::max();
@@ -55,7 +55,7 @@ inline constexpr Index last_column = std::numeric_limits<Index>::max();
 /// The file must not change while it is open: the data are mapped from it. Const members may be called from several
 /// threads. Throws UnreadableFile, in one sentence that begins with the path, for a file that is missing, truncated,
 /// malformed, of a type not listed, or of an impossible size; for text formats it names the line. Throws OutOfMemory if
-/// the data unpack to more than `most_unpacked_bytes`.
+/// the data unpack to more than `max_unpacked_bytes`.
 ///
 ///     MatrixFile file("A.npy");
 ///     Matrix<double> A = file.read<double>();

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "quoin/context.hpp"
 #include "quoin/matrix.hpp"
@@ -227,6 +228,16 @@ struct Report {
 ///     std::puts(to_string(plan).c_str());
 template <class T, class D>
 Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
+
+/// A step of a factorization, and the kernel that runs it, in words, with its file in src/host or src/cuda.
+struct KernelUse {
+    std::string step, kernel;
+};
+/// Returns the kernels that run a plan on D, step by step. Panels with one kernel are one step. Needs no device.
+///
+///     for (const auto& [step, kernel] : kernels_of<Host>(plan)) std::puts((step + ": " + kernel).c_str());
+template <class D>
+std::vector<KernelUse> kernels_of(const Plan& plan);
 
 /// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr", "mgs", "cgs".
 const char* to_string(Method method);

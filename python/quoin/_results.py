@@ -128,6 +128,8 @@ class Plan(NamedTuple):
     flops: float
     bytes_moved: float
     description: str
+    kernels: tuple[tuple[str, str], ...]
+    """Each step of the factorization, and the kernel of the device that runs it."""
 
     def __str__(self) -> str:
         return self.description

@@ -116,7 +116,7 @@ void bind_factorization(nb::module_& module) {
         using F = Held<QR<T, D>, D>;
         nb::class_<F>(module, ("Factorization" + suffix).c_str())
             .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.rows(), f.object.cols()); })
-            .def_prop_ro("plan", [](const F& f) { return to_dict(f.object.plan()); })
+            .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.plan()); })
             .def_prop_ro("report", [](const F& f) { return to_dict(f.object.report()); })
             .def("r",
                  [](const F& f, const Where<D>& where) {

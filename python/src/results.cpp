@@ -18,6 +18,7 @@ nb::dict to_dict(const Report& report) {
     return d;
 }
 
+template <class D>
 nb::dict to_dict(const Plan& plan) {
     nb::dict d;
     d["rows"] = plan.rows;
@@ -37,7 +38,14 @@ nb::dict to_dict(const Plan& plan) {
     d["flops"] = plan.flops;
     d["bytes_moved"] = plan.bytes_moved;
     d["description"] = to_string(plan);
+    nb::list kernels;
+    for (const auto& [step, kernel] : kernels_of<D>(plan)) kernels.append(nb::make_tuple(step, kernel));
+    d["kernels"] = nb::tuple(kernels);
     return d;
 }
+
+#define QUOIN_INSTANTIATE(D) template nb::dict to_dict<D>(const Plan&);
+QUOIN_FOR_EACH_DEVICE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin::python

@@ -12,8 +12,8 @@ namespace quoin::host {
 
 /// Columns of C that one task updates: a multiple of every kernel's tile, so that the tasks' borders are the tiles'
 /// borders, and the same sums are formed however the tasks are shared out.
-inline constexpr Index tile_cols = 48, least_tile_cols = 24;
-static_assert(least_tile_cols % 6 == 0 && least_tile_cols % 8 == 0 && tile_cols % least_tile_cols == 0);
+inline constexpr Index tile_cols = 48, min_tile_cols = 24;
+static_assert(min_tile_cols % 6 == 0 && min_tile_cols % 8 == 0 && tile_cols % min_tile_cols == 0);
 
 /// Whether `fork` made the calling thread. OpenMP's other threads stayed in the parent process, and GCC's OpenMP would
 /// wait for them for ever.

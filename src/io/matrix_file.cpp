@@ -129,7 +129,7 @@ const char* to_string(DType dtype) { return dtype == DType::F32 ? "f32" : "f64";
 
 struct MatrixFile::Impl {
     Impl(const std::string& given, const MatrixFileOptions& options) {
-        const auto most = static_cast<std::size_t>(options.most_unpacked_bytes);
+        const auto most = static_cast<std::size_t>(options.max_unpacked_bytes);
         const auto [file_path, array] = split_array_name(given);
         path = given == "-" ? "standard input" : given;
         std::string_view content;

@@ -17,15 +17,15 @@ namespace {
 
 /// The reference scales a matrix whose largest entry is 2^e if |e| is at least this: smlnum = tiny / eps, bignum.
 template <class T>
-constexpr int most_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::numeric_limits<T>::digits - 1);
+constexpr int max_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::numeric_limits<T>::digits - 1);
 
-/// Returns ilogb of A's largest entry if it is beyond ±most_exponent, 0 if not or if A holds NaN or Inf, and nothing if
+/// Returns ilogb of A's largest entry if it is beyond ±max_exponent, 0 if not or if A holds NaN or Inf, and nothing if
 /// A = 0.
 template <class T>
 std::optional<int> exponent_of(Context<Host>& ctx, MatrixView<const T> A) {
     const EntryNorms norms = entry_norms<T>(ctx, A, {});
     if (norms.sum == 0) return {};
-    return std::isnan(norms.sum) ? 0 : range_exponent<T>(norms.largest, most_exponent<T>);
+    return std::isnan(norms.sum) ? 0 : range_exponent<T>(norms.largest, max_exponent<T>);
 }
 
 /// A := 2^e A

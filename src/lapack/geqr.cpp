@@ -28,16 +28,16 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     // a query returns the sizes of the library that will factor, except that it does not see the entries
     const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), passes_on = next && may_pass_on() && !pays;
     if (query && passes_on) return pass_on();
-    const Index least_t = n + header, least_work = std::max<Index>(1, n);
-    *info = !query && *tsize < least_t ? -6 : !query && *lwork < n ? -8 : 0;
+    const Index min_t = n + header, min_work = std::max<Index>(1, n);
+    *info = !query && *tsize < min_t ? -6 : !query && *lwork < n ? -8 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     Index nb = k == 0 || passes_on ? 1 : factor_width<T>(m, n);
     if (!query && *tsize < nb * n + header) nb = 1;
     const auto describe = [&] {
-        Tf[0] = workspace_size<T>(least && *tsize != -1 ? least_t : nb * n + header);
+        Tf[0] = workspace_size<T>(least && *tsize != -1 ? min_t : nb * n + header);
         Tf[1] = workspace_size<T>(m);
         Tf[2] = static_cast<T>(nb);
-        work[0] = workspace_size<T>(least && *lwork != -1 ? least_work : std::max<Index>(1, nb * n));
+        work[0] = workspace_size<T>(least && *lwork != -1 ? min_work : std::max<Index>(1, nb * n));
     };
     if (query || k == 0) return describe();
     serve(

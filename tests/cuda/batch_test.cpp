@@ -312,9 +312,9 @@ TYPED_TEST(GpuBatch, BitsDoNotDependOnTheNumber) {
 
 TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
     using T = TypeParam;
-    const Index most_rows = std::is_same_v<T, float> ? 2048 : 1024;
+    const Index max_rows = std::is_same_v<T, float> ? 2048 : 1024;
     std::vector<Shape> all(std::begin(of_every_kernel), std::end(of_every_kernel));
-    all.insert(all.end(), {{200, 200}, {520, 300}, {most_rows, 40}, {most_rows - 3, 17}});
+    all.insert(all.end(), {{200, 200}, {520, 300}, {max_rows, 40}, {max_rows - 3, 17}});
     for (const auto& [m, n] : all) {
         SCOPED_TRACE(fmt::format("{}x{}", m, n));
         const Index k = std::min(m, n);

@@ -156,7 +156,7 @@ TYPED_TEST(GpuBlockCyclic, TallAndWidePanels) {
 TYPED_TEST(GpuBlockCyclic, PanelsThatRanksShare) {
     using T = TypeParam;
     if (quick()) GTEST_SKIP() << "large";
-    const Index m = CyclicTuning::most_gathered_rows + 777, n = 24;
+    const Index m = CyclicTuning::max_gathered_rows + 777, n = 24;
     const Matrix<T> random = random_normal<T>(m, n, 3), condition = with_condition<T>(m, n, 1e4);
     on_gpu_grids([&](Context<Cuda>& ctx, const ProcessGrid& grid) {
         if (grid.rows() == 1) return;

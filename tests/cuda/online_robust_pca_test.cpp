@@ -85,7 +85,7 @@ protected:
     }
     static EntryRules rules() {
         return {.threshold = 0.5,
-                .least_noise = 0.01f,
+                .min_noise = 0.01f,
                 .size_up = 1.02f,
                 .size_down = 0.97f,
                 .change_up = 1.05f,
@@ -152,7 +152,7 @@ TYPED_TEST(GpuOnlineSteps, TheMediansAndQuantilesOfTheFirstColumnsAreThoseOfTheH
             Matrix<T> median = filled<T>(m, 1, std::numeric_limits<T>::quiet_NaN()), R(count, n);
             GpuPadded<T> gM(this->gpu(), M.view()), of_gpu(this->gpu(), m, 1), gR(this->gpu(), count, n);
             EntryRules rules = this->rules();
-            rules.least_noise = 0.3f;
+            rules.min_noise = 0.3f;
             const double squares =
                 start_from_median<T>(this->host, M.view(), rules, step, median.view(), rows.view(), R.view());
             const double found =
@@ -479,7 +479,7 @@ protected:
         const bool exact = std::is_same_v<T, double> && !by_pursuit;
         const double noise = Scene<T>::noise * std::sqrt(static_cast<double>(rows));
         std::vector<Index> ranks;
-        double least_share = 1;
+        double min_share = 1;
         for (Index t = 1; t <= frames; ++t) {
             const std::vector<T> m = scene.frame(t);
             const Parts found = next(pca, m), parts = next(expected, m);
@@ -489,7 +489,7 @@ protected:
                 return ranks;
             }
             const std::vector<double>&sigma = pca.singular_values(), &sigma_of_host = expected.singular_values();
-            least_share = std::min(least_share, sigma_of_host.back() / sigma_of_host.front());
+            min_share = std::min(min_share, sigma_of_host.back() / sigma_of_host.front());
             double squares = 0, size = 0;
             Index others = 0;
             for (std::size_t i = 0; i < m.size(); ++i) {
@@ -500,7 +500,7 @@ protected:
                     EXPECT_EQ(found.s[i], m[i] - found.l[i]);
                 }
             }
-            const double units = law * static_cast<double>((pca.rank() + 10) * t) * unit_roundoff<T> / least_share;
+            const double units = law * static_cast<double>((pca.rank() + 10) * t) * unit_roundoff<T> / min_share;
             EXPECT_LE(std::sqrt(squares), units * std::sqrt(size) + (by_pursuit ? 0.05 * noise : 0))
                 << "l of frame " << t;
             EXPECT_LE(others, exact ? 0 : rows / 500) << "S of frame " << t;

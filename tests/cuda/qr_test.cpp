@@ -133,7 +133,7 @@ protected:
     /// Trees of batches: one node, nodes of one level that leave rows over, two levels. Of several levels of small nodes rows are left over too.
     template <class T>
     void batched_trees() {
-        const Index most = Tuning<Cuda>::most_rows_in_strips(sizeof(T));
+        const Index most = Tuning<Cuda>::max_rows_in_strips(sizeof(T));
         for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {2 * most + 777, 133}, {20003, 256}}) {
             if (quick() && m > 100) continue;
             const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
@@ -231,7 +231,7 @@ protected:
     /// Behind the panels that are reconstructed others that one launch factors, of another width.
     template <class T>
     void last_panels() {
-        const Index rows = Tuning<Cuda>::most_rows_in_strips(sizeof(T)), n = 700;
+        const Index rows = Tuning<Cuda>::max_rows_in_strips(sizeof(T)), n = 700;
         const Matrix<T> A = with_condition<T>(rows + 100, n, 10);
         const auto gA = copy_to_device<T>(gpu(), A.view());
         const Options options = with(Method::BlockedHouseholder, QForm::Reflectors);

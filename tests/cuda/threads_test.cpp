@@ -36,7 +36,7 @@ std::shared_ptr<const Matrix<T>> random(Index m, Index n, std::uint64_t seed = 1
     return std::make_shared<const Matrix<T>>(random_normal<T>(m, n, seed));
 }
 
-/// narrow, solve_right and gram by CholeskyQR; apply_strip, panel_products and reconstruct_top by panels; trees.
+/// narrow, solve_right and gram by CholeskyQR; apply_strip_kernel, panel_products and reconstruct_top by panels; trees.
 template <class T>
 Job factor(Method method, Index m, Index n) {
     return {fmt::format("{} {}x{}", to_string(method), m, n), [=, A = random<T>(m, n)](Context<Cuda>& ctx) {

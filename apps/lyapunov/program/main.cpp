@@ -125,12 +125,12 @@ void print_estimate(const char* name, const Estimate& estimate, const std::strin
 }
 
 void print_exponents(const LyapunovSpectrum& f) {
-    constexpr std::size_t most_lines = 48, ends = 12;
+    constexpr std::size_t max_lines = 48, ends = 12;
     const std::size_t p = f.exponents.size();
     fmt::print("exponents      {} of {}, ± one standard error, and half the width of the 95% interval\n", p,
                f.dimension);
     for (std::size_t i = 0; i < p; ++i) {
-        if (p > most_lines && i == ends) {
+        if (p > max_lines && i == ends) {
             fmt::print("          ...\n");
             i = p - ends;
         }

@@ -6,10 +6,11 @@
 //
 // And n×n:
 //
-//   product_kernel    C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of a column, each of its
-//                     warps a quarter of the sum. Bound by latency, 2 to 3 µs for n = 100.
-//   projector_kernel  a block a column of P, a warp every eighth entry of it, its lanes the sum.
-//   jacobi_kernel, turn_rows   jacobi.cuh
+//   product_kernel                   C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of
+//                                    a column, each of its warps a quarter of the sum. Bound by latency, 2 to 3 µs for
+//                                    n = 100.
+//   projector_kernel                 a block a column of P, a warp every eighth entry of it, its lanes the sum.
+//   jacobi_kernel, turn_rows_kernel  jacobi.cuh
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,7 @@ using namespace cuda;
 
 /// (residual, multipliers) of `now` and (sparse, change, nonzeros) of `next` := Σ parts: a block for either.
 __global__ void __launch_bounds__(chunk_threads)
-    sum_corrections(int count, const CorrectionSums* parts, PursuitSums* now, PursuitSums* next) {
+    sum_corrections_kernel(int count, const CorrectionSums* parts, PursuitSums* now, PursuitSums* next) {
     Triple sums;
     for (int b = threadIdx.x; b < count; b += chunk_threads) {
         const double* const v = parts[b].v;
@@ -327,8 +328,8 @@ void update_multipliers_and_sparse(Context<D>& ctx, View<const T, D> X, View<con
         CorrectionSums* const parts = frame.take<CorrectionSums>(blocks);
         QUOIN_CUDA_CHECK(cuda::update_multipliers_and_sparse(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by,
                                                              parts, processors, ctx.stream()));
-        sum_corrections<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
-        check_launch("sum_corrections");
+        sum_corrections_kernel<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
+        check_launch("sum_corrections_kernel");
     }
     ctx.state().add_flops(2.0 * m * n * n);
 }

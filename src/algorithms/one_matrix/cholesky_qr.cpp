@@ -22,7 +22,7 @@ enum Step { First, Last };
 
 /// The largest trace of Q₁ᵀQ₁ after a sketch, divided by n. Q₁ᵀQ₁ has the eigenvalues of ((S U)ᵀ(S U))⁻¹, U an
 /// orthonormal basis of A's range: 4/9 to 4, with sum 4/3 n, for a good sketch S of 4n rows.
-constexpr double most_sketched_trace = 2;
+constexpr double max_sketched_trace = 2;
 
 /// If columns depend on others, all are perturbed by δ = 8√n u of their norm. The rounding errors of a column in R and
 /// in X := A R⁻¹ are about √n u, and equal columns have equal ones.
@@ -61,7 +61,7 @@ public:
         Matrix<S, D> second(ctx_, n_, n_);
         const auto R2 = second.view();
         solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate());
-        factor(R2, {.step = Last, .most_departure = most_final_departure}, NextSum::None);
+        factor(R2, {.step = Last, .max_departure = max_final_departure}, NextSum::None);
         // R := R₂ R₁;  Q = Q₁ R₂⁻¹
         multiply_upper<S, T>(ctx_, R2, R1, R_, certificate());
         const Certificate found = conclude(Q1_, R2);
@@ -127,10 +127,10 @@ private:
         // Q₁ = A R₀⁻¹, G = Q₁ᵀQ₁
         solve_and_gram<T>(ctx_, A, Factors{R0}, Q1_, R1);
         GramDemands demands{.step = First,
-                            .most_trace = most_sketched_trace * static_cast<double>(n_),
-                            .least_eigenvalue = 1 / most_final_inverse_square};
+                            .max_trace = max_sketched_trace * static_cast<double>(n_),
+                            .min_eigenvalue = 1 / max_final_inverse_square};
         // a solve by halves needs κ
-        if (!std::is_same_v<S, T>) demands.most_condition = std::numeric_limits<double>::max();
+        if (!std::is_same_v<S, T>) demands.max_condition = std::numeric_limits<double>::max();
         factor(R1, demands, NextSum::None);
         // R := R₁ R₀;  Q = Q₁ R₁⁻¹
         multiply_upper<S, T>(ctx_, R1, R0, R_, certificate());
@@ -227,7 +227,7 @@ void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands dema
     Certificate state;
     if (seen.zero_column >= 0) {
         state.refuse(First, Certificate::Pivot, seen.zero_column);
-    } else if (!(seen.scaled_condition <= demands.most_condition)) {
+    } else if (!(seen.scaled_condition <= demands.max_condition)) {
         if (demands.perturbation == 0) {
             state.refuse(First, Certificate::Condition, -1);
         } else {

@@ -25,42 +25,42 @@ namespace quoin {
 
 /// The limit of ‖I − G‖_F before the last Cholesky step. Up to it every singular value of Q₁ is in [√½, √(3/2)], so
 /// that this step leaves ‖I − QᵀQ‖ = O(nu), whatever the first step did.
-inline constexpr double most_final_departure = 0.5;
+inline constexpr double max_final_departure = 0.5;
 
 /// Returns the limit of κ(R₁D). A is overwritten by Q₁ = A R₁⁻¹ only below it: κ(R₁D)²u < 16n, D scaling columns to
 /// unit norm. κ₂(AD)²u is about O(1) then, since κ is about √n κ₂. The Gram matrix is known to a small multiple of its
 /// u, so that ‖Q₁‖² = 1 + O(κ₂²u) is O(1), and A = Q₁ R₁ is accurate to O(nu), certificate or not. A solve with a
 /// larger u has the same bound with its u.
-inline double most_gram_condition(Index n, const GramPrecision& known) {
+inline double max_gram_condition(Index n, const GramPrecision& known) {
     return std::sqrt(16 * static_cast<double>(n) / std::max(known.u, known.solve_u));
 }
 
 /// The limit of ‖(R D)⁻¹‖₂², D scaling R's columns to unit norm. Up to it one Cholesky step leaves ‖I − QᵀQ‖ = O(nu)
 /// whatever went before. D G D has eigenvalues of at least 1/8 then.
-inline constexpr double most_final_inverse_square = 8;
+inline constexpr double max_final_inverse_square = 8;
 
 /// Decides whether A R⁻¹ is final, R from a first Gram matrix, E the error of that matrix and its factor, |D E D| <= γ:
 ///     ‖I − QᵀQ‖_F <= n γ ‖(R D)⁻¹‖₂²
-/// It is if the last factor is at most `most_final_inverse_square`, or if the bound is nu/2.
+/// It is if the last factor is at most `max_final_inverse_square`, or if the bound is nu/2.
 class OnePass {
 public:
     OnePass(Index m, Index n, const GramPrecision& known, double u)
         : n_(static_cast<double>(n)),
           gamma_((known.longest_sum + n_ + 1) * known.u),
           condition_is_norm_(known.condition_is_norm),
-          most_inverse_square_(std::max(most_final_inverse_square, u / 2 / gamma_)),
-          most_condition_(most_gram_condition(n, known)) {
-        demands_.most_condition = most_condition_;
+          max_inverse_square_(std::max(max_final_inverse_square, u / 2 / gamma_)),
+          max_condition_(max_gram_condition(n, known)) {
+        demands_.max_condition = max_condition_;
         if (!condition_is_norm_) {
-            demands_.least_eigenvalue = 1 / most_inverse_square_;
+            demands_.min_eigenvalue = 1 / max_inverse_square_;
             return;
         }
         // if random numbers need a second pass, an attempt to do without is not worth its wait
-        is_tried_ = CommonTuning::norm_proves_one_pass(m, n, most_inverse_square_);
+        is_tried_ = CommonTuning::norm_proves_one_pass(m, n, max_inverse_square_);
         if (!is_tried_) return;
         // D G D has eigenvalues λ of the sum n, and Σ 1/λ = κ_F²/n. So ‖(R D)⁻¹‖₂² <= κ_F²/n − (n − 1)²/n
-        demands_.most_condition =
-            std::min({most_condition_, known.most_condition_of_solve, std::sqrt(n_ * (most_inverse_square_ + n_ - 2))});
+        demands_.max_condition =
+            std::min({max_condition_, known.max_condition_of_solve, std::sqrt(n_ * (max_inverse_square_ + n_ - 2))});
     }
     /// Whether `demands` require more than a second pass needs.
     bool is_tried() const { return is_tried_; }
@@ -68,19 +68,19 @@ public:
     /// Whether a refused certificate allows a second pass: A = Q₁ R will be accurate.
     bool allows_second(const Certificate& found) const {
         return found.reason == Certificate::Eigenvalue ||
-               (found.reason == Certificate::Condition && found.condition < most_condition_);
+               (found.reason == Certificate::Condition && found.condition < max_condition_);
     }
     /// Returns a bound of ‖I − QᵀQ‖_F if the demands are met.
     double departure(const Certificate& found) const {
         const double bound =
-            condition_is_norm_ ? found.condition * found.condition / n_ - n_ + 2 : most_inverse_square_;
+            condition_is_norm_ ? found.condition * found.condition / n_ - n_ + 2 : max_inverse_square_;
         return n_ * gamma_ * bound;
     }
 
 private:
     double n_, gamma_;
     bool condition_is_norm_, is_tried_ = true;
-    double most_inverse_square_, most_condition_;
+    double max_inverse_square_, max_condition_;
     GramDemands demands_;
 };
 
@@ -118,7 +118,7 @@ using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, Certifica
 
 /// The demands of a chain on its sketch.
 struct SketchDemands {
-    double most_condition = 0;  ///< κ₁(R D), D scaling R's columns to unit norm
+    double max_condition = 0;  ///< κ₁(R D), D scaling R's columns to unit norm
     double perturbation = 0;    ///< δ that perturbs an R beyond that, relative to ‖r_j‖; 0: refuse R
 };
 

@@ -30,7 +30,7 @@ namespace {
 /// double, from a vector that no column is likely to be orthogonal to.
 template <class T>
 std::vector<Index> dependent_columns(const Matrix<T>& R) {
-    constexpr double least_weight = 0.01, least_pivot = 1e-30;
+    constexpr double min_weight = 0.01, min_pivot = 1e-30;
     const Index n = R.cols();
     Matrix<double> U(n, n);
     for (Index j = 0; j < n; ++j) {
@@ -38,7 +38,7 @@ std::vector<Index> dependent_columns(const Matrix<T>& R) {
         for (Index i = 0; i <= j; ++i) largest = std::max(largest, std::abs(static_cast<double>(R(i, j))));
         for (Index i = 0; i <= j; ++i) squares += std::pow(static_cast<double>(R(i, j)) / largest, 2);
         for (Index i = 0; i <= j; ++i) U(i, j) = static_cast<double>(R(i, j)) / largest / std::sqrt(squares);
-        if (std::abs(U(j, j)) < least_pivot) U(j, j) = least_pivot;
+        if (std::abs(U(j, j)) < min_pivot) U(j, j) = min_pivot;
     }
     std::vector<double> x(n);
     for (Index j = 0; j < n; ++j) x[j] = 1 + std::sin(static_cast<double>(j));
@@ -63,7 +63,7 @@ std::vector<Index> dependent_columns(const Matrix<T>& R) {
     for (const double value : x) largest = std::max(largest, std::abs(value));
     std::vector<Index> columns;
     for (Index j = 0; j < n; ++j) {
-        if (std::abs(x[j]) >= least_weight * largest) columns.push_back(j);
+        if (std::abs(x[j]) >= min_weight * largest) columns.push_back(j);
     }
     return columns;
 }

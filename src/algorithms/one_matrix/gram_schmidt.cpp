@@ -33,11 +33,11 @@ const double enough = std::sqrt(0.5);
 
 /// Columns whose coefficients on other columns are together at most 1/4 need no repetition: docs/algorithms.md, section
 /// 12.
-constexpr double most_departure = 1.0 / 16;
+constexpr double max_departure = 1.0 / 16;
 
 /// The largest number of passes. After two passes only two kinds of columns remain: columns whose projection was
 /// rounding error, and random ones that completed Q. A column that a further pass does not shorten is orthonormal.
-constexpr int most_passes = 8;
+constexpr int max_passes = 8;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ struct GramSchmidtBasis<T, D>::Task {
     enum class Repeat {
         Never,
         Shortened,  ///< if a column kept less than `enough` of its norm
-        Departed,   ///< if the coefficients of all panels that were not repeated would exceed `most_departure`
+        Departed,   ///< if the coefficients of all panels that were not repeated would exceed `max_departure`
         Always,
     };
     MatrixView<T, D> Q, R;
@@ -65,7 +65,7 @@ struct GramSchmidtBasis<T, D>::Task {
     bool wants_repetition(const Remainders& left) {
         if (repeat == Repeat::Shortened) return left.least < enough;
         if (repeat == Repeat::Always) return true;
-        const bool again = !(departure + left.departure <= most_departure);
+        const bool again = !(departure + left.departure <= max_departure);
         if (!again) departure += left.departure;
         return again;
     }
@@ -234,11 +234,11 @@ Index GramSchmidtBasis<T, D>::finish_panel(Context<D>& ctx, Task& task, Range co
         Matrix<T, D> factors(ctx, columns.end, w), minus_R1(ctx, w, w);
         const auto C = factors.view().row_block({0, k}), S = factors.view().row_block({k, columns.end});
         for (int pass = 0;; ++pass) {
-            if (pass == most_passes) {
+            if (pass == max_passes) {
                 throw NumericalBreakdown(
                     fmt::format("{}: columns {} to {} are not orthogonal to those before them after {} "
                                 "passes",
-                                to_string(plan_.method), k, columns.end - 1, most_passes),
+                                to_string(plan_.method), k, columns.end - 1, max_passes),
                     k);
             }
             // C = QᵀQ', Q' − Q C = Q'' S;  A_p = Q (S + C R') + Q'' (S R')

@@ -108,7 +108,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     require_rows(m, n, B.rows);
     require_orthonormal(factorization.plan(), "least_squares");
     const double largest = largest_entry<T, D>(ctx, B, factorization.plan().check_finite);
-    const int e = std::max(0, least_norm_exponent<T>(largest));
+    const int e = std::max(0, min_norm_exponent<T>(largest));
     Matrix<T, D> R = factorization.r(ctx);
     LeastSquares<T, D> solution = solve_overdetermined<T, D>(ctx, factorization, R.view(), B, e, rcond);
     if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());

@@ -16,11 +16,11 @@ namespace {
 
 template <class D>
 void require_tree(const char* what, Index width) {
-    if (width <= Tuning<D>::most_tree_cols) return;
+    if (width <= Tuning<D>::max_tree_cols) return;
     throw InvalidArgument(
         fmt::format("{} is {}, and trees on this device are at most {} columns wide: use caqr with "
                     "narrower panels",
-                    what, width, Tuning<D>::most_tree_cols));
+                    what, width, Tuning<D>::max_tree_cols));
 }
 
 /// Throws InvalidArgument for the first row of the table that applies to these options and the method chosen for them.
@@ -43,8 +43,8 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
          "{method} holds Q explicitly and has no reflectors: q is any, explicit or none"},
         {m < n && (is_cholesky(method) || by_gram_schmidt),
          "{method} needs at least as many rows as columns, and A is {m} x {n}"},
-        {n > Tuning<D>::most_sketch_cols && method == Method::RandomizedCholeskyQR,
-         "{method} on this device has at most {most_sketch_cols} columns, and A is {m} x {n}"},
+        {n > Tuning<D>::max_sketch_cols && method == Method::RandomizedCholeskyQR,
+         "{method} on this device has at most {max_sketch_cols} columns, and A is {m} x {n}"},
         {rounded && !(has_halves && by_cgs),
          "arithmetic {arithmetic} is for f32 on a GPU by cgs, and this is {type} by {method}{device}"},
         {corrected && !(has_halves && (by_cgs || (method == Method::BlockedHouseholder && !o.q.full_t))),
@@ -56,7 +56,7 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
         throw InvalidArgument(
             fmt::format(fmt::runtime(why), fmt::arg("m", m), fmt::arg("n", n), fmt::arg("method", to_string(method)),
                         fmt::arg("panel_width", panel_width), fmt::arg("leaf_rows", tree.leaf_rows),
-                        fmt::arg("fan_in", tree.fan_in), fmt::arg("most_sketch_cols", Tuning<D>::most_sketch_cols),
+                        fmt::arg("fan_in", tree.fan_in), fmt::arg("max_sketch_cols", Tuning<D>::max_sketch_cols),
                         fmt::arg("arithmetic", to_string(o.arithmetic)), fmt::arg("type", Scalar<T>::name),
                         fmt::arg("device", Tuning<D>::corrected_products ? "" : " on the host")));
     }
@@ -124,7 +124,7 @@ void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
 /// Chooses the width of the last panels, which one launch factors. They follow panels with too many rows for that.
 template <class D>
 void choose_last_panels(Plan& plan) {
-    const Index rows = Tuning<D>::most_rows_in_strips(plan.element_bytes), before = plan.rows - rows,
+    const Index rows = Tuning<D>::max_rows_in_strips(plan.element_bytes), before = plan.rows - rows,
                 k = std::min(plan.rows, plan.cols);
     if (rows == 0 || before <= 0 || before >= k) return;
     plan.last_rows = rows;
@@ -160,9 +160,9 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     plan.verify = options.verify;
     plan.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
     const bool extends_t = plan.full_t && plan.full_t->route == FullTRoute::Recurrence;
-    const bool one_tree = n <= Tuning<D>::one_tree_cols;
+    const bool by_tsqr = n <= Tuning<D>::one_tree_cols;
     if (options.method == Method::Auto && is_cholesky(plan.method)) {
-        plan.fallback = one_tree ? Method::TSQR : Method::CAQR;
+        plan.fallback = by_tsqr ? Method::TSQR : Method::CAQR;
     }
 
     plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
@@ -198,7 +198,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             plan.inner_block = Tuning<D>::inner_block(full);
             break;
         default:
-            plan.panel_width = tree_width = one_tree ? full : Tuning<D>::tree_width;
+            plan.panel_width = tree_width = by_tsqr ? full : Tuning<D>::tree_width;
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
     }
     choose_tree<D>(plan, tree_width, options.method.tree());
@@ -232,21 +232,21 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if (options.method != Method::Auto) return by(options.method);
     const auto [panel_width, tree] = std::get<Auto>(options.method);
     if (tree.fan_in > 0 || tree.leaf_rows > 0) {
-        const bool one_panel = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
-        return by(m >= n && one_panel ? Method::TSQR : Method::CAQR);
+        const bool fits_tsqr = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
+        return by(m >= n && fits_tsqr ? Method::TSQR : Method::CAQR);
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
         const bool is_explicit = options.q == QForm::None || options.q == QForm::Explicit;
         if (is_explicit && Tuning<D>::tall(m, n, sizeof(T))) return by(Method::CholeskyQR2);
-        if (m * n < Tuning<D>::least_compared) return by(Method::BlockedHouseholder);
+        if (m * n < Tuning<D>::min_compared) return by(Method::BlockedHouseholder);
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
         Options formed = options;
         if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
-        const bool by_gram =
-            (formed.q.full_t || !Tuning<D>::one_cluster(m, n, sizeof(T), formed.q.form)) &&
-            (formed.q == QForm::Reflectors ? Tuning<D>::one_panel(m, n, sizeof(T)) : Tuning<D>::tall(m, n, sizeof(T)));
+        const bool by_gram = (formed.q.full_t || !Tuning<D>::cluster_pays(m, n, sizeof(T), formed.q.form)) &&
+                             (formed.q == QForm::Reflectors ? Tuning<D>::reconstruction_pays(m, n, sizeof(T))
+                                                            : Tuning<D>::tall(m, n, sizeof(T)));
         return laid_out<T, D>(m, n, formed, by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder, panels_on_host);
     }
 }

@@ -40,7 +40,7 @@ inline constexpr int room_for_norms = 32;
 /// Returns the least e such that norms of 2^-e B are representable, if B has this largest entry. Not a larger e, since
 /// B's other columns may be as small as T allows. Negative if B may still grow.
 template <class T>
-int least_norm_exponent(double largest) {
+int min_norm_exponent(double largest) {
     constexpr int most = std::numeric_limits<T>::max_exponent - room_for_norms - 2;
     return (largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : -most) - most;
 }
@@ -49,7 +49,7 @@ int least_norm_exponent(double largest) {
 /// multiplied by 2^-e, and by Qᵀ too. The factorization scales A's columns itself, but R may not fit.
 template <class T>
 int solver_exponent(double largest_of_R, double other) {
-    const int needed = least_norm_exponent<T>(other);
+    const int needed = min_norm_exponent<T>(other);
     return std::isinf(largest_of_R)
                ? std::max(room_for_norms, needed)
                : std::max(needed, std::min(0, range_exponent<T>(largest_of_R, Scalar<T>::safe_exponent)));

@@ -22,7 +22,7 @@ void reconstruct_if_certified(Context<D>& ctx, MatrixView<T, D> A, MatrixView<co
     using Factors = std::array<MatrixView<const Sum<T, D>, D>, 1>;
     const Index n = A.cols;
     const auto V1 = A.row_block({0, n});
-    const double limit = most_inverse_norm(n);
+    const double limit = max_inverse_norm(n);
     Matrix<Sum<T, D>, D> U(ctx, n, n), UR2;
     // Q₁ − S = L U,  V₁ = L
     reconstruct_top<T>(ctx, V1, R2, limit, R, V1, Tf, U.view(), signs, certificate);

@@ -12,7 +12,7 @@ namespace quoin {
 /// Returns the largest ‖(LU)⁻¹‖ of n columns that is accurate. V and T differ from reflectors' by up to this norm times
 /// the departure of QᵀQ from I. The norm is about √n for almost every Q, but may grow as 2ⁿ. Beyond a multiple of √n
 /// the reflectors are computed, not reconstructed.
-inline double most_inverse_norm(Index n) { return 8 * std::sqrt(static_cast<double>(n)); }
+inline double max_inverse_norm(Index n) { return 8 * std::sqrt(static_cast<double>(n)); }
 
 /// Factors A (m×n, m >= n) by CholeskyQR and reconstruction to V, Tf and R (n×n) in LAPACK's format, all under one
 /// certificate. If the state is not Certified, A is as that state says, and Tf is not final. Waits.

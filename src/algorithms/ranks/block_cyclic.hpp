@@ -68,7 +68,7 @@ constexpr bool columns_are_whole(int process_rows) {
 /// Whether one rank factors a panel as on one process: it has all rows of the panel, or receives them.
 template <class D>
 constexpr bool panels_are_whole(int process_rows, Index rows) {
-    return Tuning<D>::asynchronous && (process_rows == 1 || rows <= CyclicTuning::most_gathered_rows);
+    return Tuning<D>::asynchronous && (process_rows == 1 || rows <= CyclicTuning::max_gathered_rows);
 }
 
 /// The data of a BlockCyclicQR.

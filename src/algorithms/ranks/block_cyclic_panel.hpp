@@ -165,18 +165,18 @@ private:
     /// |V||U| has up to √2 ‖U‖₁ times the norm of q_j.
     bool reconstruct_top_of(MatrixView<const T, D> Q1, MatrixView<const S, D> Y, MatrixView<const S, D> R,
                             MatrixView<S, D> U) {
-        constexpr double most_norm = 4;
+        constexpr double max_norm = 4;
         const Index n = Q1.cols;
         const auto certificate = certificate_.view();
         multiply_upper<S, T>(ctx_, {}, R, R_.view(), certificate);
-        reconstruct_top<T>(ctx_, Q1, Y, most_inverse_norm(n), R_.view(), top_.view().row_block({0, n}), Tf_, U,
+        reconstruct_top<T>(ctx_, Q1, Y, max_inverse_norm(n), R_.view(), top_.view().row_block({0, n}), Tf_, U,
                            signs_.view(), certificate);
         if (read_certificate(ctx_, certificate).refused()) return false;
         const Matrix<S> columns = host_copy_of<S, D>(ctx_, U);
         for (Index j = 0; j < n; ++j) {
             double sum = 0;
             for (Index i = 0; i <= j; ++i) sum += std::abs(static_cast<double>(columns(i, j)));
-            if (!(sum <= most_norm)) return false;
+            if (!(sum <= max_norm)) return false;
         }
         return true;
     }
@@ -208,7 +208,7 @@ private:
         transpose<S>(ctx_, P.view(), G);
         add<S>(ctx_, P.view(), G);
         add_identity<S>(ctx_, G);
-        factor_gram<T>(ctx_, G, {.step = 1, .most_departure = most_final_departure}, R2, certificate_.view());
+        factor_gram<T>(ctx_, G, {.step = 1, .max_departure = max_final_departure}, R2, certificate_.view());
     }
 
     // ---- from an explicit Q ---------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ private:
         const Step step = decide(root, [&] {
             const auto certificate = certificate_.view();
             write_certificate(ctx_, certificate, {});
-            reconstruct_top<T>(ctx_, L, MatrixView<const S, D>(), most_inverse_norm(n), R_.view().block(c, c), L,
+            reconstruct_top<T>(ctx_, L, MatrixView<const S, D>(), max_inverse_norm(n), R_.view().block(c, c), L,
                                Tf_.block(c, c), U, signs_.view().row_block({0, n}), certificate);
             if (!read_certificate(ctx_, certificate).refused()) return Step::Last;
             if (n == 1) throw NumericalBreakdown("a panel of the QR factorization holds NaN or Inf", c.begin);

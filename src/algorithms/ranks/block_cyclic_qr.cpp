@@ -161,7 +161,7 @@ private:
         update(reflectors, next - 1, panel.cols());
         Context<D>& critical = side.fork();
         OverlappedWork rest([&] { update(reflectors, next - 1, others); }), nothing;
-        const bool beside = grid_.rows() > 1 || f_.local_cols(others).size() > CyclicTuning::most_behind_a_panel;
+        const bool beside = grid_.rows() > 1 || f_.local_cols(others).size() > CyclicTuning::max_behind_a_panel;
         gather(critical, next);
         if (f_.has_whole_panels() && beside)
             side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
@@ -177,7 +177,7 @@ private:
     void receive_beside(CyclicReflectors<T, D>& reflectors, SideWork<D>& side, Index next) {
         const Range all = f_.local_cols({f_.panels[next - 1].cols().end, f_.layout.cols});
         const Index half = f_.has_whole_columns() ? all.size() / 2 / 8 * 8 : 0;
-        const Index middle = all.begin + (half >= CyclicTuning::least_half ? half : 0);
+        const Index middle = all.begin + (half >= CyclicTuning::min_half ? half : 0);
         if (middle > all.begin) update_local(reflectors, next - 1, {all.begin, middle});
         Context<D>& beside = side.fork();
         update_local(reflectors, next - 1, {middle, all.end});

@@ -15,16 +15,16 @@ struct CyclicTuning {
     /// If a matrix on several process rows has at most this many rows, the rows of a panel go to one GPU, which factors
     /// it as if it had all rows: 512 columns of 16 384 rows of f32 take about 0.1 ms over NVLink, and 1 ms to factor.
     /// GPUs share the work on taller matrices.
-    static constexpr Index most_gathered_rows = Index(1) << 17;
+    static constexpr Index max_gathered_rows = Index(1) << 17;
     /// Columns of a panel that GPUs of several process rows share: its n×n steps are one kernel each.
     static constexpr Index shared_width = 128;
     /// If half an update has at least this many columns, it comes before the next panel is received. A smaller half
     /// would keep the multiprocessors busy for a shorter time than the panel takes.
-    static constexpr Index least_half = 1024;
+    static constexpr Index min_half = 1024;
     /// If the rest of an update has at most this many columns, it waits for the next panel on the rank that factors
     /// that panel alone. The update takes up to three times as long then, by 95 TFLOP/s and 2 ms for a panel of 32 768
     /// × 512.
-    static constexpr Index most_behind_a_panel = 8192;
+    static constexpr Index max_behind_a_panel = 8192;
 };
 
 }  // namespace quoin

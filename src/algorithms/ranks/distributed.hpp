@@ -26,8 +26,8 @@ void require_offered(const Options& options);
 template <class T, class D>
 Plan plan_reflectors(const Context<D>& ctx, Index m, Index n, TreeOptions tree = {}) {
     Options options;
-    const bool one_panel = std::min(m, n) <= Tuning<D>::most_tree_cols;
-    options.method = one_panel ? MethodOptions(TSQR{tree}) : BlockedHouseholder{};
+    const bool fits_tree = std::min(m, n) <= Tuning<D>::max_tree_cols;
+    options.method = fits_tree ? MethodOptions(TSQR{tree}) : BlockedHouseholder{};
     options.check_finite = false;
     return plan_qr<T>(ctx, m, n, options);
 }
@@ -43,8 +43,8 @@ void factor_reflectors(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>&
 /// Forms the thin Q times E (upper triangular, as wide as Q) in place of the reflectors; without E the thin Q.
 template <class T, class D>
 void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<const T, D> E) {
-    const bool one_tree = forest.panels.size() <= 1 && forest.A.cols() <= Tuning<D>::most_tree_cols;
-    if (one_tree || E.cols == 0) return form_q_in_place<T, D>(ctx, forest.view(), Arithmetic::Native, E);
+    const bool is_tree = forest.panels.size() <= 1 && forest.A.cols() <= Tuning<D>::max_tree_cols;
+    if (is_tree || E.cols == 0) return form_q_in_place<T, D>(ctx, forest.view(), Arithmetic::Native, E);
     Matrix<T, D> QE(ctx, forest.A.rows(), E.cols);
     set_zero(ctx, QE.view());
     copy_triangle<T>(ctx, E, QE.view().row_block({0, E.rows}));
@@ -55,7 +55,7 @@ void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<con
 /// Returns the plan for the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
 template <class T, class D>
 Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
-    const bool wide = std::min(m, n) > Tuning<D>::most_tree_cols;
+    const bool wide = std::min(m, n) > Tuning<D>::max_tree_cols;
     if (!wide || options.method != Method::TSQR) {
         const Plan plan = plan_qr<T>(ctx, m, n, options);
         if (is_cholesky(plan.method)) return plan;
@@ -266,7 +266,7 @@ public:
     int member = 0;
 
 private:
-    bool is_tree() const { return n_ <= Tuning<D>::most_tree_cols; }
+    bool is_tree() const { return n_ <= Tuning<D>::max_tree_cols; }
 
     Index n_;
     PanelTree tree_;

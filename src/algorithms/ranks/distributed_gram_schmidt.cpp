@@ -12,7 +12,7 @@ namespace quoin {
 
 namespace {
 
-constexpr Index most_rank_passes = 5;
+constexpr Index max_rank_passes = 5;
 
 /// Whether ‖H‖_F <= 1/2 for H = QᵀW and orthonormal W. The columns of W − QH are far from dependent then, σ² >= 3/4,
 /// and their QR loses no orthogonality. Throws NumericalBreakdown if not and the pass is the `last` one.
@@ -92,7 +92,7 @@ void DistributedGramSchmidt<T, D>::append(Context<D>& ctx, Communicator& comm, M
     while (!certified) {
         ++pass;
         project(H2.view());
-        call.attempt([&] { certified = certify<T, D>(ctx, H2.view(), pass == most_rank_passes); }, JointCall::Of::All);
+        call.attempt([&] { certified = certify<T, D>(ctx, H2.view(), pass == max_rank_passes); }, JointCall::Of::All);
         const Matrix<T, D> S2 = orthonormalize();
         // H₁ := H₁ + H₂S₁,  S₁ := S₂S₁
         call.attempt([&] {

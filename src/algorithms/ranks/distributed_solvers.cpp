@@ -146,7 +146,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& fac
     });
     call.agree({{"the number of columns of B", B.cols}, {"rcond (its bits)", std::bit_cast<Index>(rcond)}});
     require_tall("least_squares", f.plan.rows, f.plan.cols);
-    const int e = std::max(0, least_norm_exponent<T>(largest_of_all(ctx, *f.comm, largest)));
+    const int e = std::max(0, min_norm_exponent<T>(largest_of_all(ctx, *f.comm, largest)));
     LeastSquares<T, D> solution = solve_over_ranks<T, D>(ctx, call, f, B, e, rcond);
     if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());
     return solution;

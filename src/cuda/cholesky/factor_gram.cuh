@@ -42,19 +42,20 @@
 #include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
 
-constexpr int factor_max_cols = 192, tile_warps = 15, tile_threads = tile_warps * 32;
+constexpr int tile_warps = 15, tile_threads = tile_warps * 32;
 constexpr int factor_threads = tile_threads + 32;
 /// ‖I − G‖_F² up to which R is I and half of the rest: u.
 constexpr double near_identity = 1.1102230246251565e-16;
 
 /// Returns the bound on κ_F <= n κ₂ that ‖I − G‖ <= δ gives if δ is demanded; otherwise −1.
 __host__ __device__ inline double condition_by_departure(const GramDemands& demands, int n, double departure) {
-    return demands.most_departure < 1 ? n * std::sqrt((1 + departure) / (1 - departure)) : -1.0;
+    return demands.max_departure < 1 ? n * std::sqrt((1 + departure) / (1 - departure)) : -1.0;
 }
 
 struct FactorShared {
@@ -259,8 +260,8 @@ __global__ void __launch_bounds__(factor_threads, 1)
         if (threadIdx.x == 0) certificate->refuse(demands.step, reason, column);
     };
     if (shared.unusable < n) return refuse(Certificate::Unusable, shared.unusable);
-    if (!(trace <= demands.most_trace)) return refuse(Certificate::Trace, -1);
-    if (!(departure <= demands.most_departure)) return refuse(Certificate::Departure, -1);
+    if (!(trace <= demands.max_trace)) return refuse(Certificate::Trace, -1);
+    if (!(departure <= demands.max_departure)) return refuse(Certificate::Departure, -1);
     const auto clear_below = [&] {
         for (int j = warp; j < n; j += tile_warps) {
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
@@ -351,7 +352,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
     const double weight = threadIdx.x < n ? shared.diagonal[threadIdx.x] : 0.0;
     const double condition = sqrt(n * tile_sum(shared, 0, weight * inverse_square));
     if (threadIdx.x == 0) certificate->condition = certificate->factor_condition = condition;
-    if (!(condition < demands.most_condition)) refuse(Certificate::Condition, -1);
+    if (!(condition < demands.max_condition)) refuse(Certificate::Condition, -1);
 }
 
 /// R (n×n, zeros below; may be G) and the certificate; nothing where that is refused. low < diag(G) < high is demanded

@@ -1,8 +1,8 @@
 #pragma once
 
 // Passes over m×n matrices some of whose entries are not observed, and their sums: a block takes chunks of 1024 rows of
-// a column in turn, thread x the rows x, x + 256, …; its threads' sums are added in a fixed tree, and `sum_blocks` adds
-// the blocks' in order, all in double. Bound by memory.
+// a column in turn, thread x the rows x, x + 256, …; its threads' sums are added in a fixed tree, and
+// `sum_blocks_kernel` adds the blocks' in order, all in double. Bound by memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(chunk_threads)
 
 /// out(Σ parts), in the order of the blocks.
 template <class Join, class Out>
-__global__ void __launch_bounds__(chunk_threads) sum_blocks(int count, const Triple* parts, Join join, Out out) {
+__global__ void __launch_bounds__(chunk_threads) sum_blocks_kernel(int count, const Triple* parts, Join join, Out out) {
     Triple sums;
     for (int b = threadIdx.x; b < count; b += chunk_threads) join(sums, parts[b]);
     sums = join_block<chunk_threads>(sums, join);
@@ -83,8 +83,8 @@ void over_chunks(Context<Cuda>& ctx, Index m, Index n, F f, Join join, Out out) 
         chunk_kernel<<<static_cast<unsigned>(blocks), chunk_threads, 0, ctx.stream()>>>(m, n, chunks, f, join, parts);
         check_launch("chunk_kernel");
     }
-    sum_blocks<<<1, chunk_threads, 0, ctx.stream()>>>(blocks, parts, join, out);
-    check_launch("sum_blocks");
+    sum_blocks_kernel<<<1, chunk_threads, 0, ctx.stream()>>>(blocks, parts, join, out);
+    check_launch("sum_blocks_kernel");
 }
 
 /// Whether m_ij was observed; without a mask all are.

@@ -12,7 +12,7 @@
 //                   leaf replaces a chunk of this one as soon as that is done with, and meanwhile two further warps stage
 //                   the next leaf's V and T in a second buffer: one barrier a leaf
 //     forms         one tile of at most 8 warps, and two more that own the panel's columns: a leaf's V is staged when Q_t
-//                   takes its place, so that it is read once and not again by form_leaf
+//                   takes its place, so that it is read once and not again by form_leaf_kernel
 //     shared        2 · (8·32·(rows + 4) + 9 KB) + 16·(rows + 8) elements a warp: 84 KB + 8.5 or 17 KB a warp (128 rows)
 //     edges         rows >= h and columns >= p are zeros and never stored; 16 bytes are copied and pairs of rows stored at
 //                   a time where C allows
@@ -81,7 +81,8 @@ constexpr int apply_and_form_warps() {
 
 template <class T, int rows, bool transpose, bool forms>
 __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 32, 1)
-    apply_leaf(TreeGeometry tree, Index tiles, T* A, Index lda, const T* Tf, Index ldt, T* C, Index ldc, Index p) {
+    apply_leaf_kernel(TreeGeometry tree, Index tiles, T* A, Index lda, const T* Tf, Index ldt, T* C, Index ldc,
+                      Index p) {
     static_assert(!forms || !transpose);
     constexpr int chunks = rows / chunk_rows, top_chunks = tile_width / chunk_rows;
     extern __shared__ __align__(16) unsigned char memory[];

@@ -24,7 +24,7 @@ inline constexpr int leaf_height = std::is_same_v<T, float> ? 64 : 32;
 /// V, T and R in place of A where `keep`; otherwise A is only read and `stack` receives R_0, R_1, …, zeros below.
 template <class T, int warps, bool keep>
 __global__ void __launch_bounds__(warps * 32, 16 / warps)
-    factor_leaf(TreeGeometry tree, T* A, Index lda, T* Tf, Index ldt, T* stack, Index lds) {
+    factor_leaf_kernel(TreeGeometry tree, T* A, Index lda, T* Tf, Index ldt, T* stack, Index lds) {
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<ReflectShared<T, warps, leaf_height<T>>*>(memory);
     const Index d = blockIdx.x, leaves = tree.leaves(d);

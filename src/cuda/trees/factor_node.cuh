@@ -19,7 +19,7 @@ namespace quoin::cuda {
 
 template <class T, int warps, bool rectangles>
 __global__ void __launch_bounds__(warps * 32)
-    factor_node(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
+    factor_node_kernel(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<ReflectShared<T, warps, 32>*>(memory);
     const Node node(tree, stride, blockIdx.x);

@@ -1,7 +1,7 @@
 #pragma once
 
 // Householder factorization of one tile that lives in the registers of one block, column by column; the mathematics of
-// host/block_reflector.hpp (reflect_column, join_t). `factor_leaf` and `factor_node` are made of it.
+// host/block_reflector.hpp (reflect_column, join_t). `factor_leaf_kernel` and `factor_node_kernel` are made of it.
 //
 //     leaf:     A = H [R; 0]          A (height·warps)×32, zero rows and columns pad it
 //     stacked:  [R; B] = H [R'; 0]    R 32×32 in shared memory, B the tile

@@ -1,15 +1,15 @@
-// Products of f32 by numbers of 16 bits (products/split_halves.cuh) over cuBLAS's GEMM with sums in f32.
+// Products of f32 by numbers of 16 bits (products/make_halves.cuh) over cuBLAS's GEMM with sums in f32.
 //
 // The tensor cores cut sums off where they should round, so that the error of a long one grows with its length and not
 // with the length's root. A corrected product is added up in runs: AᵀB in runs of `corrected_run_rows` by `sum_parts`
 // in double, while the parts fit into `halves_bytes`, and otherwise in runs of `long_run_rows`, one after the other
 // into C, in f32; A B in runs of `corrected_run_cols`.
 
-#include "cuda/products/split_products.hpp"
+#include "cuda/products/products_by_halves.hpp"
 
 #include <algorithm>
 
-#include "cuda/products/split_halves.cuh"
+#include "cuda/products/make_halves.cuh"
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/tuning.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 using Tuned = Tuning<Cuda>;
 constexpr Index run_rows = Tuned::corrected_run_rows, rounded_run = Tuned::rounded_run;
-constexpr Index most_bytes = Tuned::halves_bytes, most_rows = Tuned::halved_rows;
+constexpr Index max_bytes = Tuned::halves_bytes, max_rows = Tuned::halved_rows;
 
 Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 
@@ -77,11 +77,11 @@ void make_halves(Context<Cuda>& ctx, const Form& form, MatrixView<const float, C
     const dim3 grid(static_cast<unsigned>(std::clamp<Index>(row_blocks, 1, 1 << 20)),
                     static_cast<unsigned>(std::clamp<Index>(cols, 1, 65535)));
     form.visit([&]<class H, int slots>() {
-        split_halves<unit_lower, H, slots><<<grid, element_threads, 0, ctx.stream()>>>(
+        make_halves_kernel<unit_lower, H, slots><<<grid, element_threads, 0, ctx.stream()>>>(
             A, low, largest, PartsLayout<H>{reinterpret_cast<H*>(to.parts), to.rows.h, to.rows.padded()},
             SidesLayout<H>{reinterpret_cast<H*>(to.sides), to.cols.h, to.cols.padded(), to.ld});
     });
-    check_launch("split_halves");
+    check_launch("make_halves_kernel");
 }
 
 /// The bits of max |a_ij|, in the frame's memory.
@@ -91,8 +91,8 @@ const unsigned* find_largest(Context<Cuda>& ctx, Arena::Frame& frame, MatrixView
     const Index blocks = 16 * ctx.state().multiprocessors;
     const Index x = std::clamp<Index>((A.rows + 4 * element_threads - 1) / (4 * element_threads), 1, blocks);
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(std::clamp<Index>(blocks / x, 1, A.cols)));
-    largest_bits<<<grid, element_threads, 0, ctx.stream()>>>(A, largest);
-    check_launch("largest_bits");
+    largest_bits_kernel<<<grid, element_threads, 0, ctx.stream()>>>(A, largest);
+    check_launch("largest_bits_kernel");
     return largest;
 }
 
@@ -102,17 +102,17 @@ struct Scalars {
     Scalars(Context<Cuda>& ctx, Arena::Frame& frame, const unsigned* largest_a, const unsigned* largest_b,
             float factor) {
         float* const scalars = frame.take<float>(3);
-        scale_of_product<<<1, 1, 0, ctx.stream()>>>(largest_a, largest_b, factor, scalars);
-        check_launch("scale_of_product");
+        scale_of_product_kernel<<<1, 1, 0, ctx.stream()>>>(largest_a, largest_b, factor, scalars);
+        check_launch("scale_of_product_kernel");
         alpha = scalars;
         one = scalars + 1;
         zero = scalars + 2;
     }
 };
 
-/// Columns whose slots of `length` numbers each fit into most_bytes, at most n.
+/// Columns whose slots of `length` numbers each fit into max_bytes, at most n.
 Index columns_at_a_time(Index length, Index n) {
-    return std::min(n, std::max<Index>(128, most_bytes / (length * Index(sizeof(__half))) / 128 * 128));
+    return std::min(n, std::max<Index>(128, max_bytes / (length * Index(sizeof(__half))) / 128 * 128));
 }
 
 /// Rows of the runs of AᵀB for C n×p: `parts` says that their products are parts to be summed, and do not follow each
@@ -129,24 +129,16 @@ private:
     static Index tiles(Index n, Index p) { return ((n + 127) / 128) * ((p + 127) / 128); }
     static bool choose_parts(Context<Cuda>& ctx, const Form& form, Index m, Index n, Index p) {
         const Index shortest = form.slots == 3 ? run_rows : rounded_run;
-        const bool fit = (m + shortest - 1) / shortest * n * p * Index(sizeof(float)) <= most_bytes;
+        const bool fit = (m + shortest - 1) / shortest * n * p * Index(sizeof(float)) <= max_bytes;
         return fit && (form.slots == 3 || tiles(n, p) < 2 * ctx.state().multiprocessors);
     }
     static Index longest(Context<Cuda>& ctx, const Form& form, bool parts, Index m, Index n, Index p) {
         if (form.slots == 3) return parts ? run_rows : Tuned::long_run_rows;
         if (!parts) return rounded_run;
-        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), Tuned::least_rounded_run,
+        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), Tuned::min_rounded_run,
                                  rounded_run);
     }
 };
-
-}  // namespace
-
-bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p) {
-    return takes_halves(arithmetic) && std::min({m, n, p}) >= Tuned::least_halved;
-}
-
-namespace {
 
 /// C := AᵀB (+ C where `accumulate`) of the parts of A and B.
 void multiply_parts(Context<Cuda>& ctx, const Form& form, const RunsOfRows& by, const __half* A_runs,
@@ -183,7 +175,7 @@ void subtract_sides(Context<Cuda>& ctx, const Form& form, Index slots, const Run
     for (Index r = 0; r < runs.count; ++r) {
         const __half* const A_run = A_sides + (r * slots * runs.h + skipped) * lda;
         for (Index i = 0, h = 0; i < C.rows; i += h) {
-            h = std::min(most_rows, C.rows - i);
+            h = std::min(max_rows, C.rows - i);
             if (h > 8) h -= h % 8;  // cuBLAS has slower kernels for other numbers
             check(cublasGemmEx_64(blas, CUBLAS_OP_N, CUBLAS_OP_N, h, C.cols, depth, scalars.alpha, A_run + i, form.type,
                                   lda, B_runs + r * depth, form.type, form.slots * runs.padded(), scalars.one,
@@ -206,8 +198,8 @@ void multiply_transposed_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Ma
     Arena::Frame frame(ctx);
     const unsigned *const largest_a = find_largest(ctx, frame, A), *const largest_b = find_largest(ctx, frame, B);
     const Scalars scalars(ctx, frame, largest_a, largest_b, 1);
-    const Index least_ld = form.slots * round_up(m, 64);
-    const Index n_wide = columns_at_a_time(least_ld, n), p_wide = columns_at_a_time(least_ld, p);
+    const Index min_ld = form.slots * round_up(m, 64);
+    const Index n_wide = columns_at_a_time(min_ld, n), p_wide = columns_at_a_time(min_ld, p);
     const RunsOfRows by(ctx, form, m, n_wide, p_wide);
     const Index ld = form.slots * by.runs.padded();
     __half *const A_runs = frame.take<__half>(ld * n_wide), *const B_runs = frame.take<__half>(ld * p_wide);
@@ -232,11 +224,11 @@ void subtract_product_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, Matri
     const Scalars scalars(ctx, frame, largest_a, largest_b, -1);
     const Index lda = round_up(m, 8);
     // one run of rounded columns fits
-    const Index longest = std::max<Index>(128, most_bytes / (lda * Index(sizeof(__half))) / 128 * 128);
+    const Index longest = std::max<Index>(128, max_bytes / (lda * Index(sizeof(__half))) / 128 * 128);
     const Runs runs = form.slots == 1 ? Runs(k, std::min(longest, rounded_run), 8) : runs_of_cols(form, k);
     // as many runs of A's columns at a time as fit
     const Index of_run = form.slots * runs.h;
-    const Index count = std::min(runs.count, std::max<Index>(1, most_bytes / (lda * of_run * Index(sizeof(__half)))));
+    const Index count = std::min(runs.count, std::max<Index>(1, max_bytes / (lda * of_run * Index(sizeof(__half)))));
     const Index p_wide = columns_at_a_time(count * of_run, p);
     __half* const A_sides = frame.take<__half>(lda * count * of_run);
     __half* const B_runs = frame.take<__half>(count * of_run * p_wide);
@@ -281,7 +273,7 @@ void project_from(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, const H
         multiply_parts(ctx, form, Q.by, Q.parts, W_runs, Scalars(ctx, of_columns, nullptr, largest_w, 1), parts, false,
                        S_j);
         // the same halves hold Q rounded
-        const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= Tuned::least_asked &&
+        const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= Tuned::min_asked &&
                            rounding_suffices(entry_norms<float>(ctx, S_j, {}).squares, cols.size());
         const Form& second = round ? rounded : form;
         const unsigned* const largest_s = find_largest(ctx, of_columns, S_j);
@@ -317,10 +309,10 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
     return true;
 }
 
-SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op, MatrixView<const float, Cuda> V,
-                                 MatrixView<const float, Cuda> Tf) {
-    SplitReflectors H{split_matrix(ctx, frame, Op::Transpose, true, V, nullptr),
-                      split_matrix(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf))};
+CorrectedReflectors corrected_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op,
+                                         MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf) {
+    CorrectedReflectors H{corrected_operand(ctx, frame, Op::Transpose, true, V, nullptr),
+                          corrected_operand(ctx, frame, op, false, Tf, find_largest(ctx, frame, Tf))};
     if (has_corrected_update(H.V_transposed)) return H;
     const Index k = V.cols;
     const Runs side(k, k, 8);
@@ -331,7 +323,7 @@ SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op,
     return H;
 }
 
-void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<float, Cuda> C) {
+void apply_corrected(Context<Cuda>& ctx, const CorrectedReflectors& H, MatrixView<float, Cuda> C) {
     const Form form(Arithmetic::Corrected);
     const Index k = H.T.n, width = columns_at_a_time(3 * k, C.cols);
     const Runs side(k, k, 8);

@@ -15,9 +15,9 @@
 
 namespace quoin::cuda {
 
-/// Scaled by 2^split_exponent, entries of magnitude up to 2 stay far from f16's largest 2¹⁶, and entries of 2⁻²⁰ keep
+/// Scaled by 2^halves_exponent, entries of magnitude up to 2 stay far from f16's largest 2¹⁶, and entries of 2⁻²⁰ keep
 /// their bits.
-constexpr int split_exponent = 14;
+constexpr int halves_exponent = 14;
 
 template <class H>
 __device__ __forceinline__ H round_to(float x) {
@@ -30,15 +30,15 @@ __device__ __forceinline__ H round_to(float x) {
 
 /// s x in its slots.
 template <class H, int slots>
-struct Split {
+struct Halves {
     H hi, lo;
-    __device__ __forceinline__ explicit Split(float x) : hi(round_to<H>(x)), lo(round_to<H>(0.0f)) {
+    __device__ __forceinline__ explicit Halves(float x) : hi(round_to<H>(x)), lo(round_to<H>(0.0f)) {
         if constexpr (slots == 3) lo = __float2half_rn(x - __half2float(hi));
     }
 };
 
 /// Two neighbours, as the tensor cores take them.
-__device__ __forceinline__ void split_pair(float x, float y, unsigned& hi, unsigned& lo) {
+__device__ __forceinline__ void halves_of_pair(float x, float y, unsigned& hi, unsigned& lo) {
     const __half2 h = __floats2half2_rn(x, y);
     const float2 back = __half22float2(h);
     const __half2 l = __floats2half2_rn(x - back.x, y - back.y);
@@ -46,12 +46,12 @@ __device__ __forceinline__ void split_pair(float x, float y, unsigned& hi, unsig
     lo = reinterpret_cast<const unsigned&>(l);
 }
 
-/// s = 2^split_exponent, or for a `largest` magnitude what brings that between 2^split_exponent and twice it.
+/// s = 2^halves_exponent, or for a `largest` magnitude what brings that between 2^halves_exponent and twice it.
 __device__ __forceinline__ int exponent_of_scale(const unsigned* largest) {
-    if (!largest) return split_exponent;
+    if (!largest) return halves_exponent;
     const float top = __uint_as_float(*largest);
     // 2⁻¹⁰⁰ and less are zero to f32's products with anything below 2¹⁰⁰
-    return split_exponent - (top > 0 && top < INFINITY ? max(ilogbf(top), -100) : 0);
+    return halves_exponent - (top > 0 && top < INFINITY ? max(ilogbf(top), -100) : 0);
 }
 
 /// A's unit lower triangle alone, where `unit_lower`: ones on the diagonal, zeros above.

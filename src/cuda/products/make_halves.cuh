@@ -1,8 +1,8 @@
 #pragma once
 
-// A matrix of f32 in numbers of 16 bits (split_numbers.cuh), laid out for one product of cuBLAS where three are meant.
+// A matrix of f32 in numbers of 16 bits (halves.cuh), laid out for one product of cuBLAS where three are meant.
 //
-//   split_halves  in one or both of two layouts, from one read of f32:
+//   make_halves_kernel  in one or both of two layouts, from one read of f32:
 //
 //                 parts: runs of h rows of A (m×n), each three times, one below the other: lo in one of them and hi in the
 //                 others. A product of depth 3h with the same run of another matrix, whose lo is elsewhere, adds the three terms.
@@ -14,13 +14,13 @@
 //
 //                 sides: runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s. Zeros
 //                 beyond A's rows and columns.
-//   largest_bits  the bits of max |a_ij| over the finite ones, which has to be 0 before: NaN and Inf stay in their columns; threads
-//                 stride, a warp's maximum goes there by atomicMax.
+//   largest_bits_kernel  the bits of max |a_ij| over the finite ones, which has to be 0 before: NaN and Inf stay in
+//                        their columns; threads stride, a warp's maximum goes there by atomicMax.
 //
 // With one slot each run is there once, rounded. The layouts are then A's own, padded.
 
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/products/split_numbers.cuh"
+#include "cuda/products/halves.cuh"
 
 namespace quoin::cuda {
 
@@ -28,7 +28,7 @@ namespace quoin::cuda {
 enum class LowSlot { First, Second };
 
 template <class H, int slots>
-__device__ __forceinline__ H in_slot(const Split<H, slots>& x, int slot, LowSlot low) {
+__device__ __forceinline__ H in_slot(const Halves<H, slots>& x, int slot, LowSlot low) {
     return slots == 3 && slot == static_cast<int>(low) ? x.lo : x.hi;
 }
 
@@ -46,8 +46,8 @@ struct SidesLayout {
 
 template <bool unit_lower, class H, int slots>
 __global__ void __launch_bounds__(element_threads)
-    split_halves(MatrixView<const float, Cuda> A, LowSlot low, const unsigned* largest, PartsLayout<H> parts,
-                 SidesLayout<H> sides) {
+    make_halves_kernel(MatrixView<const float, Cuda> A, LowSlot low, const unsigned* largest, PartsLayout<H> parts,
+                       SidesLayout<H> sides) {
     struct alignas(2 * sizeof(H)) Pair {
         H first, second;
     };
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(element_threads)
     for (Index j = blockIdx.y; j < cols; j += gridDim.y) {
         for (Index i = 2 * (Index(blockIdx.x) * element_threads + threadIdx.x); i < rows;
              i += 2 * Index(gridDim.x) * element_threads) {
-            const Split<H, slots> x(entry_of<unit_lower>(A, i, j) * scale),
+            const Halves<H, slots> x(entry_of<unit_lower>(A, i, j) * scale),
                 y(entry_of<unit_lower>(A, i + 1, j) * scale);
             if (parts.data && j < A.cols && i < parts.rows) {
                 // division in 64 bits takes longer than the memory
@@ -79,7 +79,8 @@ __global__ void __launch_bounds__(element_threads)
     }
 }
 
-__global__ void __launch_bounds__(element_threads) largest_bits(MatrixView<const float, Cuda> A, unsigned* largest) {
+__global__ void __launch_bounds__(element_threads)
+    largest_bits_kernel(MatrixView<const float, Cuda> A, unsigned* largest) {
     unsigned top = 0;
     for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
         for (Index i = Index(blockIdx.x) * element_threads + threadIdx.x; i < A.rows;
@@ -93,7 +94,8 @@ __global__ void __launch_bounds__(element_threads) largest_bits(MatrixView<const
 }
 
 /// {factor / (s s'), 1, 0}, as `exponent_of_scale` has the two scales.
-__global__ void scale_of_product(const unsigned* largest_a, const unsigned* largest_b, float factor, float* scalars) {
+__global__ void scale_of_product_kernel(const unsigned* largest_a, const unsigned* largest_b, float factor,
+                                        float* scalars) {
     scalars[0] = scalbnf(factor, -exponent_of_scale(largest_a) - exponent_of_scale(largest_b));
     scalars[1] = 1;
     scalars[2] = 0;

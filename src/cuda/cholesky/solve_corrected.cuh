@@ -1,7 +1,7 @@
 #pragma once
 
 // X := A R⁻¹ for a tall A of f32 (m×n, 64 < n <= 256) and an upper triangular R, well-conditioned but for the scales of
-// its columns; X may be A. Three products of f16 stand for one (split_numbers.cuh), in blocks of 64 columns:
+// its columns; X may be A. Three products of f16 stand for one (halves.cuh), in blocks of 64 columns:
 //
 //   X_i = A_i W_i,  A_j := A_j − X_i R_ij  for j > i;    W_i = R_ii⁻¹, made in f64
 //
@@ -9,7 +9,7 @@
 // 1/2 to 1. With κ = κ_F(RD), |w| <= ‖(RD)⁻¹‖_F = κ/‖RD‖_F <= 2κ/√n.
 //
 // Error: |A − X R| <= ε (|X||R| + |A_i||W_i||R_ii|), ε of some u. So ‖XR − A‖ <= ε κ ‖A‖, and XᵀX, I in exact
-// arithmetic, departs from I by ε κ. κ >= n for every R: up to most_condition_by_halves that is what the last pass of
+// arithmetic, departs from I by ε κ. κ >= n for every R: up to max_corrected_condition that is what the last pass of
 // CholeskyQR2 leaves, whose factor has κ <= √3 n.
 //
 // A block a multiprocessor, of two or three warpgroups; each owns 64 rows at a time, whole, in registers. R lies in
@@ -18,9 +18,9 @@
 // third more, m·n elements read, m·n written: bound by memory. Any ld and alignment. Rows beyond m and columns beyond n
 // are zeros, R is continued by the identity.
 //
-// split_factor makes the operands, a block for every 64 rows of R, and one more bounds κ where it is not known. With Z
-// = RD of unit columns, Z = Δ (I − N) for Δ its diagonal, and ν = ‖N‖_F < 1: ‖Z⁻¹‖_F <= ‖I + N (I − N)⁻¹‖_F / min z_jj
-// <= (√n + ν/(1 − ν)) / min z_jj, and
+// corrected_factor makes the operands, a block for every 64 rows of R, and one more bounds κ where it is not known.
+// With Z = RD of unit columns, Z = Δ (I − N) for Δ its diagonal, and ν = ‖N‖_F < 1: ‖Z⁻¹‖_F <= ‖I + N (I − N)⁻¹‖_F /
+// min z_jj <= (√n + ν/(1 − ν)) / min z_jj, and
 //
 //   κ_F(Z) = √n ‖Z⁻¹‖_F <= (n + √n ν/(1 − ν)) / min z_jj
 //
@@ -32,8 +32,8 @@
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/arch/sm90_wgmma.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/products/halves.cuh"
 #include "cuda/products/row_tiles.cuh"
-#include "cuda/products/split_numbers.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
 #include "primitives.hpp"
@@ -41,7 +41,7 @@
 namespace quoin::cuda {
 
 /// κ_F(RD) up to which X is as accurate and as orthonormal as CholeskyQR2 leaves it.
-__host__ __device__ constexpr double most_condition_by_halves(int n) { return 2.0 * n; }
+__host__ __device__ constexpr double max_corrected_condition(int n) { return 2.0 * n; }
 
 struct SingleTile16x8 {
     float v[4];
@@ -49,7 +49,7 @@ struct SingleTile16x8 {
 
 /// R of `squares` blocks of 64 columns as right operands.
 template <int squares>
-struct HalvesOfFactor {
+struct CorrectedFactor {
     static constexpr int side = corrected::image_cols, half = side * side, cols = side * squares;
     static constexpr int above = squares * (squares - 1) / 2, count = squares + above;
     /// Powers of two that scale A and X, W, and R to operands. |a|, |x| and |r| are at most 2, and |w| is at most 4√n.
@@ -63,7 +63,7 @@ struct HalvesOfFactor {
     static __device__ constexpr int place(int i, int j) { return squares + i * (2 * squares - i - 1) / 2 + j - i - 1; }
 };
 
-constexpr int split_factor_threads = 256;
+constexpr int corrected_factor_threads = 256;
 
 /// Inverts an upper triangular 64×64 block in place, and overwrites the entries below its diagonal. By all threads.
 __device__ __forceinline__ void invert_square(double (&S)[64 * 65]) {
@@ -124,7 +124,7 @@ __device__ __forceinline__ void invert_square(double (&S)[64 * 65]) {
 /// R, and the sizes of its columns, shared by a block of 256 threads.
 template <int squares>
 struct FactorColumns {
-    static constexpr int side = corrected::image_cols, cols = side * squares, warps = split_factor_threads / 32;
+    static constexpr int side = corrected::image_cols, cols = side * squares, warps = corrected_factor_threads / 32;
     double norms[cols], weights[cols];  ///< ‖r_j‖, and ‖r_j‖/r_jj
     union {
         double diagonal[side * (side + 1)];  ///< R_ii, then W_i, column-major
@@ -156,7 +156,7 @@ __device__ __forceinline__ double bound_condition(FactorColumns<squares>& s, int
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     // 1/|z_jj|
     double square = 0, most = 0;
-    for (int j = threadIdx.x; j < n; j += split_factor_threads) {
+    for (int j = threadIdx.x; j < n; j += corrected_factor_threads) {
         s.weights[j] = s.norms[j] / R[j + j * ldr];
         most = fmax(most, fabs(s.weights[j]));
     }
@@ -186,11 +186,11 @@ __device__ __forceinline__ double bound_condition(FactorColumns<squares>& s, int
 }
 
 template <int squares>
-__global__ void __launch_bounds__(split_factor_threads)
-    split_factor_kernel(int n, const double* __restrict__ R, Index ldr, HalvesOfFactor<squares>* halves,
-                        Certificate* certificate) {
-    using Halves = HalvesOfFactor<squares>;
-    constexpr int threads = split_factor_threads, side = Halves::side, cols = Halves::cols;
+__global__ void __launch_bounds__(corrected_factor_threads)
+    corrected_factor_kernel(int n, const double* __restrict__ R, Index ldr, CorrectedFactor<squares>* halves,
+                            Certificate* certificate) {
+    using Factor = CorrectedFactor<squares>;
+    constexpr int threads = corrected_factor_threads, side = Factor::side, cols = Factor::cols;
     __shared__ FactorColumns<squares> s;
     if (certificate->refused()) return;
     const int row_block = blockIdx.x, lane = threadIdx.x % 32;
@@ -219,8 +219,8 @@ __global__ void __launch_bounds__(split_factor_threads)
         unsigned hi[4], lo[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-            split_pair(scale * float(entry(2 * e)), scale * float(entry(2 * e + 1)), hi[e], lo[e]);
-        corrected::store_group(halves->images[at], Halves::half, j, group, hi, lo);
+            halves_of_pair(scale * float(entry(2 * e)), scale * float(entry(2 * e + 1)), hi[e], lo[e]);
+        corrected::store_group(halves->images[at], Factor::half, j, group, hi, lo);
     };
     const double* const strip = R + side * row_block;
 #pragma unroll 4
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(split_factor_threads)
     invert_square(s.diagonal);
     for (int x = threadIdx.x; x < side * 8; x += threads) {
         const int j = x / 8, row = x % 8 * 8;
-        put(row_block, j, x % 8, Halves::of_w,
+        put(row_block, j, x % 8, Factor::of_w,
             [&](int i) { return row + i <= j ? s.diagonal[row + i + j * (side + 1)] : 0.0; });
     }
 #pragma unroll 2
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(split_factor_threads)
         double r[8];
 #pragma unroll
         for (int e = 0; e < 8; ++e) r[e] = j < n ? from[e] : 0.0;
-        put(Halves::place(row_block, row_block + 1) + right / side, right % side, x % 8, Halves::of_r,
+        put(Factor::place(row_block, row_block + 1) + right / side, right % side, x % 8, Factor::of_r,
             [&](int e) { return r[e] * d; });
     }
 }
@@ -263,7 +263,7 @@ struct HalvesOfRows {
         for (int x = 0; x < 8; ++x) {
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                split_pair(X[x].v[2 * h], X[x].v[2 * h + 1], hi[x / 2][x % 2 * 2 + h], lo[x / 2][x % 2 * 2 + h]);
+                halves_of_pair(X[x].v[2 * h], X[x].v[2 * h + 1], hi[x / 2][x % 2 * 2 + h], lo[x / 2][x % 2 * 2 + h]);
         }
 #pragma unroll
         for (int x = 0; x < 16; ++x) {
@@ -274,13 +274,13 @@ struct HalvesOfRows {
 };
 
 /// D := A B, lo·hi + hi·lo + hi·hi, with sums that start from zero, B by its image.
-template <class Halves>
+template <class Factor>
 __device__ __forceinline__ void multiply_by_image(float (&D)[32], const HalvesOfRows& A, const __half* image) {
     const std::uint64_t B = corrected::descriptor(image);
     corrected::begin_products();
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
-        const std::uint64_t hi = B + 2 * step, lo = hi + (Halves::half * sizeof(__half) >> 4);
+        const std::uint64_t hi = B + 2 * step, lo = hi + (Factor::half * sizeof(__half) >> 4);
         if (step == 0) {
             corrected::multiply(D, A.lo[step], hi);
         } else {
@@ -302,14 +302,14 @@ __device__ __forceinline__ void add_scaled(SingleTile16x8* C, float factor, cons
 
 /// X := X R⁻¹ for the warpgroup's 64 rows, times of_x.
 template <int squares>
-__device__ __forceinline__ void solve_rows(SingleTile16x8 (&X)[8 * squares], const HalvesOfFactor<squares>& s) {
-    using Halves = HalvesOfFactor<squares>;
-    constexpr float from_w = 1 / Halves::of_w, from_r = -1 / Halves::of_r;
+__device__ __forceinline__ void solve_rows(SingleTile16x8 (&X)[8 * squares], const CorrectedFactor<squares>& s) {
+    using Factor = CorrectedFactor<squares>;
+    constexpr float from_w = 1 / Factor::of_w, from_r = -1 / Factor::of_r;
     float D[32];
 #pragma unroll
     for (int i = 0; i < squares; ++i) {
         SingleTile16x8* const X_i = X + 8 * i;
-        multiply_by_image<Halves>(D, HalvesOfRows(X_i), s.images[i]);
+        multiply_by_image<Factor>(D, HalvesOfRows(X_i), s.images[i]);
 #pragma unroll
         for (int t = 0; t < 8; ++t) X_i[t] = {};
         add_scaled(X_i, from_w, D);
@@ -317,7 +317,7 @@ __device__ __forceinline__ void solve_rows(SingleTile16x8 (&X)[8 * squares], con
         const HalvesOfRows left(X_i);
 #pragma unroll
         for (int j = i + 1; j < squares; ++j) {
-            multiply_by_image<Halves>(D, left, s.images[Halves::place(i, j)]);
+            multiply_by_image<Factor>(D, left, s.images[Factor::place(i, j)]);
             add_scaled(X + 8 * j, from_r, D);
         }
     }
@@ -325,47 +325,47 @@ __device__ __forceinline__ void solve_rows(SingleTile16x8 (&X)[8 * squares], con
 
 /// A block's shared memory.
 template <int squares>
-struct SolveByHalves {
+struct SolveCorrected {
     static constexpr int warpgroups = squares == 2 ? 3 : 2, threads = warpgroups * corrected::warpgroup;
     /// Whether shared memory has room for the next rows, with columns so far apart that pairs of rows touch each bank
     /// once.
     static constexpr bool is_staged = squares <= 3;
-    static constexpr int rows_ld = 20, cols = HalvesOfFactor<squares>::cols;
+    static constexpr int rows_ld = 20, cols = CorrectedFactor<squares>::cols;
 
-    HalvesOfFactor<squares> factor;
+    CorrectedFactor<squares> factor;
     Mailbox arrived;
     alignas(16) float rows[is_staged ? threads / 32 : 1][cols * rows_ld];  ///< of A: a warp's next 16, column-major
 };
 
 template <int squares>
-__global__ void __launch_bounds__(SolveByHalves<squares>::threads, 1)
-    solve_by_halves_kernel(Index m, int n, const float* A, Index lda, const HalvesOfFactor<squares>* factor, float* X,
-                           Index ldx, const Certificate* certificate, double most_condition) {
-    if (certificate->refused() || !certificate->factor_has(most_condition)) return;
-    using Halves = SolveByHalves<squares>;
-    auto& s = corrected::aligned_shared<Halves>();
+__global__ void __launch_bounds__(SolveCorrected<squares>::threads, 1)
+    solve_corrected_kernel(Index m, int n, const float* A, Index lda, const CorrectedFactor<squares>* factor, float* X,
+                           Index ldx, const Certificate* certificate, double max_condition) {
+    if (certificate->refused() || !certificate->factor_has(max_condition)) return;
+    using Solve = SolveCorrected<squares>;
+    auto& s = corrected::aligned_shared<Solve>();
     if (threadIdx.x == 0) {
-        constexpr unsigned bytes = sizeof(HalvesOfFactor<squares>);
+        constexpr unsigned bytes = sizeof(CorrectedFactor<squares>);
         s.arrived.open();
         s.arrived.expect(bytes);
         s.arrived.copy(&s.factor, factor, bytes);
     }
     __syncthreads();
-    constexpr int groups = Halves::warpgroups, rows = 64;
-    constexpr float of_x = HalvesOfFactor<squares>::of_x;
+    constexpr int groups = Solve::warpgroups, rows = 64;
+    constexpr float of_x = CorrectedFactor<squares>::of_x;
     const int group = threadIdx.x / corrected::warpgroup, in_group = threadIdx.x % corrected::warpgroup / 32 * 16;
     const float2* const scale = reinterpret_cast<const float2*>(s.factor.scale) + threadIdx.x % 4;
     const bool pairs_a = aligned_pairs(A, lda), pairs_x = aligned_pairs(X, ldx);
     const Index step = Index(gridDim.x) * groups * rows;
     // neighbouring rows to one block where there are many, to as many blocks as possible where there are few
     Index row = (m > step ? Index(blockIdx.x) * groups + group : Index(group) * gridDim.x + blockIdx.x) * rows;
-    float* const next = s.rows[Halves::is_staged ? threadIdx.x / 32 : 0];
+    float* const next = s.rows[Solve::is_staged ? threadIdx.x / 32 : 0];
     const int lane = threadIdx.x % 32;
     const auto fetch = [&]<int bytes>(Index first) {
         constexpr int width = bytes / int(sizeof(float)), pieces = 16 / width;
         for (int p = lane; p < n * pieces; p += 32) {
             const int j = p / pieces, i = p % pieces * width;
-            copy_async<bytes>(next + j * Halves::rows_ld + i, A + first + i + j * lda, m - (first + i));
+            copy_async<bytes>(next + j * Solve::rows_ld + i, A + first + i + j * lda, m - (first + i));
         }
     };
     const bool aligned = aligned_16(A, lda);
@@ -373,8 +373,8 @@ __global__ void __launch_bounds__(SolveByHalves<squares>::threads, 1)
         if (first < m) aligned ? fetch.template operator()<16>(first) : fetch.template operator()<4>(first);
         commit_copies();
     };
-    if constexpr (Halves::is_staged) {
-        for (int x = lane; x < Halves::cols * Halves::rows_ld; x += 32) next[x] = 0;
+    if constexpr (Solve::is_staged) {
+        for (int x = lane; x < Solve::cols * Solve::rows_ld; x += 32) next[x] = 0;
         __syncwarp();
         if (row < m) fetch_rows(row + in_group);
     }
@@ -386,14 +386,14 @@ __global__ void __launch_bounds__(SolveByHalves<squares>::threads, 1)
             const float x = of_x * scale[4 * j].x, y = of_x * scale[4 * j].y;
             tile[j] = {{x0 * x, y0 * y, x1 * x, y1 * y}};
         };
-        if constexpr (Halves::is_staged) {
+        if constexpr (Solve::is_staged) {
             wait_for_copies<0>();
             __syncwarp();
-            const float* const from = next + lane / 4 * 2 + lane % 4 * 2 * Halves::rows_ld;
+            const float* const from = next + lane / 4 * 2 + lane % 4 * 2 * Solve::rows_ld;
 #pragma unroll
             for (int j = 0; j < 8 * squares; ++j) {
-                const float2 x = *reinterpret_cast<const float2*>(from + 8 * j * Halves::rows_ld),
-                             y = *reinterpret_cast<const float2*>(from + (8 * j + 1) * Halves::rows_ld);
+                const float2 x = *reinterpret_cast<const float2*>(from + 8 * j * Solve::rows_ld),
+                             y = *reinterpret_cast<const float2*>(from + (8 * j + 1) * Solve::rows_ld);
                 put(j, x.x, x.y, y.x, y.y);
             }
             __syncwarp();
@@ -410,29 +410,29 @@ __global__ void __launch_bounds__(SolveByHalves<squares>::threads, 1)
     }
 }
 
-/// Bytes that `split_factor` writes, at a multiple of 16.
-constexpr Index halves_of_factor_bytes = sizeof(HalvesOfFactor<4>);
+/// Bytes that `corrected_factor` writes, at a multiple of 16.
+constexpr Index corrected_factor_bytes = sizeof(CorrectedFactor<4>);
 
 /// Splits R into operands, and sets the certificate's condition if that is unknown or a smaller bound is found. Does
 /// nothing if the certificate is refused.
-inline cudaError_t split_factor(int n, const double* R, Index ldr, void* halves, Certificate* certificate,
-                                cudaStream_t stream) {
+inline cudaError_t corrected_factor(int n, const double* R, Index ldr, void* halves, Certificate* certificate,
+                                    cudaStream_t stream) {
     return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
-        return launch(split_factor_kernel<squares>, {squares + 1, split_factor_threads}, stream, n, R, ldr,
-                      static_cast<HalvesOfFactor<squares>*>(halves), certificate);
+        return launch(corrected_factor_kernel<squares>, {squares + 1, corrected_factor_threads}, stream, n, R, ldr,
+                      static_cast<CorrectedFactor<squares>*>(halves), certificate);
     });
 }
 
 /// X is left as it is where the certificate is refused, or its factor may have a larger condition.
-inline cudaError_t solve_by_halves(Index m, int n, const float* A, Index lda, const void* halves, float* X, Index ldx,
-                                   const Certificate* certificate, double most_condition, int multiprocessors,
+inline cudaError_t solve_corrected(Index m, int n, const float* A, Index lda, const void* halves, float* X, Index ldx,
+                                   const Certificate* certificate, double max_condition, int multiprocessors,
                                    cudaStream_t stream) {
     return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
-        using Halves = SolveByHalves<squares>;
+        using Solve = SolveCorrected<squares>;
         const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(64))));
-        return launch(solve_by_halves_kernel<squares>,
-                      {blocks, Halves::threads, corrected::aligned_shared_bytes<Halves>}, stream, m, n, A, lda,
-                      static_cast<const HalvesOfFactor<squares>*>(halves), X, ldx, certificate, most_condition);
+        return launch(solve_corrected_kernel<squares>, {blocks, Solve::threads, corrected::aligned_shared_bytes<Solve>},
+                      stream, m, n, A, lda, static_cast<const CorrectedFactor<squares>*>(halves), X, ldx, certificate,
+                      max_condition);
     });
 }
 

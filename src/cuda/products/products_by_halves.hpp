@@ -7,10 +7,6 @@
 
 namespace quoin::cuda {
 
-/// Whether AᵀB and A B of these three sizes are made by what follows: arithmetic FP16, BF16 or Corrected, and none is
-/// small.
-bool pays_by_halves(Arithmetic arithmetic, Index m, Index n, Index p);
-
 /// C := AᵀB (+ C where `accumulate`) for A m×n and B m×p, and C := C − A B. Each operand is scaled by the power of two
 /// that brings its largest entry near f16's largest, so that nothing overflows whatever the scale.
 ///
@@ -36,14 +32,14 @@ bool project_by_halves(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, Ma
 
 /// H = I − V T Vᵀ, or its transpose, V's unit triangle implied, as products by halves take it. In a frame's memory, 4
 /// bytes an entry of V, and 6 more where V has more than 256 columns.
-struct SplitReflectors {
-    SplitMatrix V_transposed, T;
+struct CorrectedReflectors {
+    CorrectedOperand V_transposed, T;
     __half* V_sides = nullptr;  ///< for C − V W by cuBLAS, if there is no kernel for it
     Index ld = 0;               ///< of V_sides
 };
 /// V.cols is a multiple of 8.
-SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op, MatrixView<const float, Cuda> V,
-                                 MatrixView<const float, Cuda> Tf);
+CorrectedReflectors corrected_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op,
+                                         MatrixView<const float, Cuda> V, MatrixView<const float, Cuda> Tf);
 
 /// C := op(H) C, where the columns of C have norms up to 2 (up to a rounding error of each update): VᵀC, T VᵀC and V (T
 /// VᵀC) as three products of f16 each, added in f32.
@@ -52,6 +48,6 @@ SplitReflectors split_reflectors(Context<Cuda>& ctx, Arena::Frame& frame, Op op,
 /// makes them too small by about 6u in VᵀC and T W (corrected_product.hpp), and by less in the update up to 256
 /// columns; with 1024 columns, and a C whose products do not cancel, ‖error‖ is 45u where f32 leaves 9u. 4mnp flops
 /// counted, 12mnp done in f16.
-void apply_by_halves(Context<Cuda>& ctx, const SplitReflectors& H, MatrixView<float, Cuda> C);
+void apply_corrected(Context<Cuda>& ctx, const CorrectedReflectors& H, MatrixView<float, Cuda> C);
 
 }  // namespace quoin::cuda
