@@ -1,7 +1,7 @@
 #pragma once
 
-#include "measure/energy_meter.hpp"
 #include "flop_counts.hpp"
+#include "measure/energy_meter.hpp"
 #include "measure/machine_limits.hpp"
 #include "quoin/quoin.hpp"
 
