@@ -10,7 +10,6 @@
 #include <span>
 
 #include "either_device.hpp"
-#include "on_device.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "rivals/cublas_batched.hpp"

@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "interrupt.hpp"
+#include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "rivals/reference_lapack.hpp"
 #include "stopwatch.hpp"
@@ -18,20 +18,20 @@
 
 namespace quoin::cli {
 
-/// run(ctx, machine) with a context of the device that the command line names, and the machine in words.
+/// Calls `run(ctx, description)` with a context of the device that the command line names, and the device in words.
 template <class Run>
 void on_either_device(const BenchArguments& arguments, Run&& run) {
-    if (!arguments.on_device()) {
-        Context<Host> ctx = make_context(arguments.common);
-        const InterruptGuard guard(ctx);
-        warn_about_host();
-        return run(ctx, describe_host(ctx));
-    }
+    const auto bytes_on_gpu = [](const auto&) { return 0.0; };  // too large cases are skipped
+    on_device(arguments.common, "the study", bytes_on_gpu, [&]<class D>(Context<D>& ctx, const DeviceInUse&) {
+        if constexpr (std::is_same_v<D, Host>) {
+            warn_about_host();
+            run(ctx, describe_host(ctx));
+        } else {
 #ifdef QUOIN_HAVE_CUDA
-    Context<Cuda> ctx = device_context();
-    const InterruptGuard guard(ctx);
-    run(ctx, bench::describe_device());
+            run(ctx, bench::describe_device());
 #endif
+        }
+    });
 }
 
 /// Returns the seconds that the calling thread spent on a core.
@@ -40,8 +40,8 @@ inline double thread_seconds() {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-/// Returns the seconds of work on the context's device. With one thread that is the time in which the thread had its
-/// core, so that other programs do not count, unless the work is shorter than the clock's own time.
+/// Returns the seconds of work on the context's device. With one thread, only time while the thread has its core counts,
+/// and so no other program's, unless the work is shorter than the clock's own time.
 template <class Work>
 double seconds_of(Context<Host>& ctx, Work&& work) {
     const double busy = thread_seconds();

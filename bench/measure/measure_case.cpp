@@ -14,6 +14,26 @@ namespace quoin::cli {
 
 namespace {
 
+struct OperationTraits {
+    const char* name;
+    QForm q;
+    double (*flops)(Index m, Index n);
+    double matrices;  ///< as large as A that a measurement takes in addition to A and the plan's workspace
+};
+
+/// By `Operation`, in its order.
+constexpr OperationTraits all_traits[] = {
+    {"thin-qr", QForm::Explicit, thin_qr_flops, 1},
+    {"r-only", QForm::None, factor_flops, 1},
+    {"geqrf", QForm::Reflectors, factor_flops, 1},
+    {"factor", QForm::Any, factor_flops, 1},
+    {"geqrt3", QForm::Reflectors, factor_flops, 3},  // the m×k array of S and T, and LAPACK's T
+    {"geqrt", QForm::Reflectors, factor_flops, 3},
+    {"lstsq", QForm::Any, [](Index m, Index n) { return least_squares_flops(m, n, 1); }, 2},  // copies for both
+    {"svd", QForm::Any, [](Index m, Index n) { return svd_flops(m, n, true); }, 4},           // and a U for both
+};
+const OperationTraits& traits(Operation operation) { return all_traits[static_cast<int>(operation)]; }
+
 /// Fills in the medians of `quoin()` and `reference()`, which both return seconds and run by turns. Quoin runs last.
 void alternate(const std::function<double()>& quoin, const std::function<double()>& reference,
                const MeasureSettings& settings, Measurement& result) {
@@ -170,66 +190,17 @@ Measurement measure_svd(Context<Host>& ctx, MatrixView<const T> A, const Measure
 
 }  // namespace
 
-const char* to_string(Operation operation) {
-    switch (operation) {
-        case Operation::ThinQr: return "thin-qr";
-        case Operation::ROnly: return "r-only";
-        case Operation::Geqrf: return "geqrf";
-        case Operation::Factor: return "factor";
-        case Operation::Geqrt3: return "geqrt3";
-        case Operation::Geqrt: return "geqrt";
-        case Operation::Lstsq: return "lstsq";
-        case Operation::Svd: break;
-    }
-    return "svd";
-}
+const char* to_string(Operation operation) { return traits(operation).name; }
 
-QForm form_of_q(Operation operation) {
-    switch (operation) {
-        case Operation::ThinQr: return QForm::Explicit;
-        case Operation::ROnly: return QForm::None;
-        case Operation::Geqrt3:
-        case Operation::Geqrt:
-        case Operation::Geqrf: return QForm::Reflectors;
-        case Operation::Factor:
-        case Operation::Lstsq:
-        case Operation::Svd: break;
-    }
-    return QForm::Any;
-}
+QForm form_of_q(Operation operation) { return traits(operation).q; }
 
-double operation_flops(Operation operation, Index m, Index n) {
-    switch (operation) {
-        case Operation::ThinQr: return thin_qr_flops(m, n);
-        case Operation::ROnly:
-        case Operation::Factor:
-        case Operation::Geqrt3:
-        case Operation::Geqrt:
-        case Operation::Geqrf: return factor_flops(m, n);
-        case Operation::Lstsq: return least_squares_flops(m, n, 1);
-        case Operation::Svd: break;
-    }
-    return svd_flops(m, n, true);
-}
+double operation_flops(Operation operation, Index m, Index n) { return traits(operation).flops(m, n); }
 
 template <class T>
 double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m, Index n,
                           const MeasureSettings& settings) {
-    const auto matrices = [&](double count) {
-        return count * static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
-    };
-    const double workspace = plan_qr<T>(ctx, m, n, options_of(operation, settings.options)).workspace_bytes;
-    switch (operation) {
-        case Operation::ThinQr:
-        case Operation::ROnly:
-        case Operation::Geqrf:
-        case Operation::Factor: return matrices(1) + workspace;
-        case Operation::Geqrt3:
-        case Operation::Geqrt: return matrices(3) + workspace;  // the m×k array of S and T, and LAPACK's T
-        case Operation::Lstsq: return matrices(2) + workspace;  // Quoin's copy of A, and LAPACK's
-        case Operation::Svd: break;
-    }
-    return matrices(4) + workspace;  // a copy of A and a U, each for Quoin and LAPACK
+    return traits(operation).matrices * static_cast<double>(m) * static_cast<double>(n) * sizeof(T) +
+           plan_qr<T>(ctx, m, n, options_of(operation, settings.options)).workspace_bytes;
 }
 
 template <class T>

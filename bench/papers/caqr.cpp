@@ -126,7 +126,7 @@ private:
         flush_output();
     }
 
-    /// Prints from which width on `code` is slower than cuSOLVER, if it ever is.
+    /// Prints the first width at which `code` is slower than cuSOLVER, if there is one.
     static void print_crossover(const char* code, const std::vector<std::pair<Index, double>>& ratios) {
         if (ratios.empty()) return;
         const auto behind = std::find_if(ratios.begin(), ratios.end(), [](const auto& r) { return r.second < 1; });

@@ -10,7 +10,6 @@
 #include "either_device.hpp"
 #include "quoin/study.hpp"
 #include "results.hpp"
-#include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "devices.hpp"
 #endif
@@ -47,7 +46,6 @@ public:
     StorageBench(const BenchArguments& arguments, Context<D>& ctx, const std::string& machine)
         : arguments_(arguments),
           ctx_(ctx),
-          tracing_(ctx, arguments.common.trace),
           results_(arguments),
           energy_(arguments, on_host || arguments.wants(Reference::Lapack), !on_host) {
         results_.describe(machine);
@@ -60,7 +58,6 @@ public:
             arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { blocks<T>(); });
         }
         arguments_.for_each_dtype({DType::F64}, [&]<class T>(T) { factorizations<T>(); });
-        tracing_.write();
     }
 
 private:
@@ -288,7 +285,6 @@ private:
 
     const BenchArguments& arguments_;
     Context<D>& ctx_;
-    Tracing<D> tracing_;
     Results results_;
     EnergyMeters energy_;
     struct Energy {
