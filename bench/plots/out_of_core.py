@@ -130,10 +130,10 @@ def plot_rates(cases, out, device):
     for case in sorted(cases, key=lambda case: case.block):
         if case.block and case.fp16("tflops"):
             lines.setdefault((case.m, case.n, case.dtype, case.cap), []).append(case)
-    for of_line, style, marker in zip([lines[key] for key in sorted(lines)], ("-", "--", ":", "-.") * 9, "osD^v*" * 6):
+    for of_line, dashes, marker in zip([lines[key] for key in sorted(lines)], ("-", "--", ":", "-.") * 9, "osD^v*" * 6):
         blocks = [case.block for case in of_line]
         name = f"{of_line[0].shape()}, {of_line[0].cap:g} GiB"
-        drawing = {"linestyle": style, "marker": marker, "markersize": 5}
+        drawing = {"linestyle": dashes, "marker": marker, "markersize": 5}
         for (label, colour), values in zip(METHODS.values(), zip(*(case.fp16("tflops") for case in of_line))):
             rates.plot(blocks, values, color=colour, label=f"{label}, {name}", **drawing)
         speedups.plot(blocks, [by_blocks / by_recursion for by_recursion, by_blocks in (case.fp16("seconds") for case in of_line)],
