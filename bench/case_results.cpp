@@ -11,11 +11,6 @@ namespace quoin::cli {
 
 namespace {
 
-/// "−" where nothing was measured.
-std::string measured(double value, const char* format) {
-    return value < 0 ? "−" : fmt::format(fmt::runtime(format), value);
-}
-
 std::string verdict(double required_ratio, double ratio) {
     if (required_ratio <= 0) return "";
     return fmt::format("{} {}", required_ratio, ratio < 0 ? "−" : ratio >= required_ratio ? "met" : "MISSED");
@@ -72,8 +67,7 @@ void BenchOutput::describe(const std::string& machine) {
 }
 
 void BenchOutput::add(const BenchRow& row) {
-    JsonLine line;
-    line.add("rows", row.shape.rows).add("cols", row.shape.cols).add("dtype", to_string(row.dtype));
+    JsonLine line = case_line(row.shape, row.dtype);
     line.add("op", to_string(row.operation)).add("method", to_string(row.method));
     line.add_measured("seconds", row.seconds).add_measured("gflops", row.gflops);
     line.add_measured("limit_fraction", row.limit_fraction);
@@ -91,11 +85,10 @@ void BenchOutput::add(const BenchRow& row) {
 }
 
 void BenchOutput::add_to_table(const BenchRow& row) const {
-    fmt::print("{:>14}  {:4}  {:7}  {:20}  {:>10.4g}  {:>8.1f}  {:>4.0f}%  {:9}  {:>10}  {:>6}",
-               fmt::format("{}x{}", row.shape.rows, row.shape.cols), to_string(row.dtype), to_string(row.operation),
-               to_string(row.method), row.seconds, row.gflops, 100 * row.limit_fraction,
-               row.reference.empty() ? "−" : row.reference, measured(row.reference_seconds, "{:.4g}"),
-               measured(row.ratio, "{:.2f}"));
+    fmt::print("{:>14}  {:4}  {:7}  {:20}  {:>10.4g}  {:>8.1f}  {:>4.0f}%  {:9}  {:>10}  {:>6}", to_string(row.shape),
+               to_string(row.dtype), to_string(row.operation), to_string(row.method), row.seconds, row.gflops,
+               100 * row.limit_fraction, row.reference.empty() ? "−" : row.reference,
+               measured(row.reference_seconds, "{:.4g}"), measured(row.ratio, "{:.2f}"));
     if (with_requirements_) fmt::print("  {:>12}", verdict(row.required_ratio, row.ratio));
     fmt::print("  {:>11}  {:>11}", measured(row.orthogonality, "{:.2e}"), measured(row.residual, "{:.2e}"));
     if (energy_) {

@@ -1,14 +1,17 @@
+// The cases of the command line, or of Quoin's requirements, with A in the host's memory.
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
-#include "studies.hpp"
 #include "byte_size.hpp"
+#include "case_results.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
 #include "measure/machine_limits.hpp"
-#include "case_results.hpp"
 #include "random_matrix.hpp"
+#include "studies.hpp"
 #include "tracing.hpp"
 
 namespace quoin::cli {
@@ -71,17 +74,16 @@ public:
         const auto uses = [&](DType dtype) {
             return std::any_of(cases_.begin(), cases_.end(), [&](const Case& c) { return c.dtype == dtype; });
         };
-        const Machine machine = describe_machine();
         limits_ = measure_machine_limits(uses(DType::F32), uses(DType::F64));
-        describe(machine);
+        describe();
         for (const Case& c : cases_) with_dtype(c.dtype, [&]<class T>(T) { run_case<T>(c); });
         if (!arguments_.common.json) print_growth(growth_);
         tracing_.write();
     }
 
 private:
-    void describe(const Machine& machine) {
-        std::string text = fmt::format("{}, {} threads, {}: ", machine.cpu, ctx_.threads(), build_info().blas);
+    void describe() {
+        std::string text = describe_host(ctx_) + ": ";
         if (limits_.gemm_f64 > 0)
             text += fmt::format("f64 limit {:.0f} GFLOP/s (DGEMM {:.0f}), ", 1e-9 * limits_.arithmetic_f64,
                                 1e-9 * limits_.gemm_f64);
@@ -90,9 +92,7 @@ private:
                                 1e-9 * limits_.gemm_f32);
         text += fmt::format("copy {:.1f} GB/s read and written", 1e-9 * limits_.copy);
         output_.describe(text);
-        if (const std::string warning = build_info().blas_warning; !warning.empty())
-            fmt::print(stderr, "quoin: {}\n", warning);
-        if (const std::string warning = machine.busy(); !warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
+        warn_about_host();
     }
 
     template <class T>
@@ -101,16 +101,16 @@ private:
         const auto [m, n] = c.shape;
         MeasureSettings settings{arguments_.common.options, arguments_.repeat, against_lapack_ && !c.growth,
                                  arguments_.energy ? &energy_.host : nullptr};
-        Matrix<T>& A = matrix_of<T>();
+        Matrix<T>& A = std::get<Matrix<T>>(matrices_);
         const bool have_matrix = A.rows() == m && A.cols() == n;
-        if (!have_matrix) A32_ = {}, A64_ = {};
+        if (!have_matrix) matrices_ = {};
         const double matrix_bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
         const double needed =
             measure_case_bytes<T>(ctx_, c.operation, m, n, settings) + (have_matrix ? 0 : matrix_bytes);
         const double available = static_cast<double>(describe_machine().memory_available_bytes);
         if (needed > 0.9 * available) {
-            fmt::print(stderr, "quoin: skipped {} {}x{} {}: it needs {} of memory and {} is available\n",
-                       to_string(c.operation), m, n, to_string(c.dtype), format_byte_size(needed),
+            fmt::print(stderr, "quoin: skipped {} {} {}: it needs {} of memory and {} is available\n",
+                       to_string(c.operation), to_string(c.shape), to_string(c.dtype), format_byte_size(needed),
                        format_byte_size(available));
             return;
         }
@@ -128,14 +128,6 @@ private:
                         : against(row, "lapack", result.reference_seconds, result.reference_joules));
     }
 
-    template <class T>
-    Matrix<T>& matrix_of() {
-        if constexpr (std::is_same_v<T, float>)
-            return A32_;
-        else
-            return A64_;
-    }
-
     const BenchArguments& arguments_;
     bool with_requirements_, against_lapack_;
     std::vector<Case> cases_;
@@ -145,8 +137,7 @@ private:
     BenchOutput output_;
     EnergyMeters energy_;
     MachineLimits limits_;
-    Matrix<float> A32_;  // at most one of the two holds a matrix
-    Matrix<double> A64_;
+    std::tuple<Matrix<float>, Matrix<double>> matrices_;  // at most one has entries
     std::vector<std::pair<Case, double>> growth_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "interrupt.hpp"
+#include "machine.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "measure/cuda/device.hpp"
 #endif
@@ -17,6 +19,10 @@ const char* to_string(Reference reference) {
     }
     return "none";
 }
+
+std::string to_string(Shape shape) { return fmt::format("{}x{}", shape.rows, shape.cols); }
+
+std::string to_string(const BatchSpec& spec) { return fmt::format("{}x{}", spec.count, to_string(spec.shape)); }
 
 std::vector<Case> requested_cases(const BenchArguments& arguments) {
     std::vector<Case> cases;
@@ -36,5 +42,33 @@ EnergyMeters::EnergyMeters(const BenchArguments& arguments, bool of_host, [[mayb
         if (!meter->problem().empty()) fmt::print(stderr, "quoin: --energy: {}\n", meter->problem());
     }
 }
+
+std::string describe_host(const Context<Host>& ctx) {
+    return fmt::format("{}, {} threads, {}", describe_machine().cpu, ctx.threads(), build_info().blas);
+}
+
+void warn_about_host() {
+    for (const std::string& warning : {std::string(build_info().blas_warning), describe_machine().busy()})
+        if (!warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
+}
+
+void unless_too_large(Shape shape, DType dtype, const std::function<void()>& work) {
+    throw_if_interrupted();
+    try {
+        work();
+    } catch (const OutOfMemory& error) {
+        fmt::print(stderr, "quoin: skipped {} {}: {}\n", to_string(shape), to_string(dtype), error.what());
+    }
+}
+
+#ifdef QUOIN_HAVE_CUDA
+Context<Cuda> device_context() {
+    try {
+        return Context<Cuda>();
+    } catch (const DeviceFailure& failure) {
+        throw DeviceFailure(fmt::format("--device cuda: no usable GPU: {}", failure.what()));
+    }
+}
+#endif
 
 }  // namespace quoin::cli

@@ -139,8 +139,8 @@ Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const 
         Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), work.view());
         return bench::seconds_of(ctx, [&] {
-            cusolver.geqrf(ctx, work);
-            cusolver.orgqr(ctx, work);
+            cusolver.geqrf(ctx, work.view());
+            cusolver.orgqr(ctx, work.view());
         });
     };
     const std::vector<double> medians = medians_of({reference_seconds, [&] { return quoin.seconds(); }}, /*repeat=*/0);

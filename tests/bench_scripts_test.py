@@ -1,4 +1,4 @@
-"""The scripts of bench/ on small results: every picture of bench/plots/, and the rows that bench/rivals/pytorch_*.py add.
+"""The scripts of bench/ on small results: every picture of bench/plots/, and the rows that bench/rivals/pytorch.py add.
 
     bench_scripts_test.py scripts      without matplotlib or PyTorch
     bench_scripts_test.py pictures     with matplotlib
@@ -13,8 +13,7 @@ import unittest
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench")
 sys.path[:0] = [BENCH, os.path.join(BENCH, "plots"), os.path.join(BENCH, "rivals")]
 import bench_csv
-import pytorch_qr
-import pytorch_rpca
+import pytorch
 
 HEADER = ("# device: NVIDIA H100 80GB HBM3, driver 580\n# quoin 0.1.0; a GPU; 2026-11-21\n"
           "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,reference_gflops,ratio,"
@@ -54,7 +53,7 @@ class Scripts(unittest.TestCase):
                 return None if case[0] == (2000, 192) else 5e-3
 
             before = bench_csv.read(path)
-            bench_csv.append(path, pytorch_qr.pytorch_rows(before, seconds_of), "pytorch: 2")
+            bench_csv.append(path, pytorch.rows_of_qr(before, seconds_of), "pytorch: 2")
             after = bench_csv.read(path)
             self.assertEqual(asked, [((1000, 192), "f32", "geqrf"), ((2000, 192), "f32", "thin-qr")])
             self.assertEqual(after[:4], before)
@@ -74,7 +73,7 @@ class Scripts(unittest.TestCase):
             path = write(directory, "h100_batched.csv", f"{header}\n20,8,3,f32,factor,normal,1e-5,cusolver,1e-3,100,\n"
                          "20,8,3,f32,factor,normal,1e-5,cublas,1e-4,10,\n20,8,3,f32,thin-qr,normal,2e-5,cusolver,2e-3,100,\n"
                          "20,8,3,f32,thin-qr,banded,,,,,0.5\n")
-            rows = pytorch_qr.pytorch_rows(bench_csv.read(path), lambda shape, dtype, op: {"geqrf": 4e-5}.get(op))
+            rows = pytorch.rows_of_qr(bench_csv.read(path), lambda shape, dtype, op: {"geqrf": 4e-5}.get(op))
             bench_csv.append(path, rows, "pytorch: 2")
             self.assertEqual([",".join(row.values()) for row in bench_csv.read(path)[4:]],
                              ["20,8,3,f32,factor,normal,1e-5,pytorch,4e-05,4,"])
@@ -89,7 +88,7 @@ class Scripts(unittest.TestCase):
             measured = {"iterations": 26, "iterations_per_second": "140", "residual": "7e-06", "rank": 45,
                         "objective": "2000", "seconds_to_1e-3": "0.1", "seconds_to_1e-5": ""}
             before = bench_csv.read(path)
-            bench_csv.append(path, pytorch_rpca.pytorch_rows(before, lambda m, n, route: measured), "pytorch: 2")
+            bench_csv.append(path, pytorch.rows_of_rpca(before, lambda m, n, route: measured), "pytorch: 2")
             after = bench_csv.read(path)
             self.assertEqual(after[:2], before)
             self.assertEqual([(row["code"], row["rows"], row["method"], row["route"]) for row in after[2:]],

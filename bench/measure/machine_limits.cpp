@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host/kernels/kernels.hpp"
-#include "interrupt.hpp"
+#include "measure/medians.hpp"
 #include "random_matrix.hpp"
 #include "stopwatch.hpp"
 
@@ -15,20 +15,15 @@ namespace quoin::cli {
 
 namespace {
 
-constexpr int timed_runs = 6;
-
-/// Least time of several runs; the first, which meets cold caches and sleeping threads, is a warm-up.
+/// Least time of six runs.
 template <class F>
 double best_seconds(F&& run) {
-    double best = 0;
-    for (int i = 0; i < timed_runs; ++i) {
-        throw_if_interrupted();
+    const auto timed = [&] {
         const Stopwatch watch;
         run();
-        const double seconds = watch.seconds();
-        best = i <= 1 ? seconds : std::min(best, seconds);
-    }
-    return best;
+        return watch.seconds();
+    };
+    return fastest_of({timed}, /*repeat=*/4).front();
 }
 
 void gemm(int n, const float* A, const float* B, float* C) {

@@ -1,11 +1,10 @@
 #include "measure/measure_case.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
-#include "interrupt.hpp"
 #include "measure/medians.hpp"
 #include "random_matrix.hpp"
 #include "rivals/reference_lapack.hpp"
@@ -15,28 +14,35 @@ namespace quoin::cli {
 
 namespace {
 
-int repetitions(double seconds_a_run) {
-    if (seconds_a_run > 2) return seconds_a_run > 10 ? 1 : 3;
-    return std::clamp(static_cast<int>(std::ceil(1 / std::max(seconds_a_run, 1e-3))), 5, 50);
-}
+struct OperationTraits {
+    const char* name;
+    QForm q;
+    double (*flops)(Index m, Index n);
+    double matrices;  ///< as large as A that a measurement takes in addition to A and the plan's workspace
+};
 
-/// Returns the medians of `quoin()` and `reference()`, which both return seconds. They run alternately, so that a
-/// machine that drifts treats both alike. Quoin runs last.
-template <class Quoin, class Reference>
-void alternate(Quoin&& quoin, Reference&& reference, const MeasureSettings& settings, Measurement& result) {
-    double warm_up = settings.against_lapack ? reference() : 0;
-    warm_up = std::max(warm_up, quoin());
-    const int repeat = settings.repeat > 0 ? settings.repeat : repetitions(warm_up);
+/// By `Operation`, in its order.
+constexpr OperationTraits all_traits[] = {
+    {"thin-qr", QForm::Explicit, thin_qr_flops, 1},
+    {"r-only", QForm::None, factor_flops, 1},
+    {"geqrf", QForm::Reflectors, factor_flops, 1},
+    {"factor", QForm::Any, factor_flops, 1},
+    {"geqrt3", QForm::Reflectors, factor_flops, 3},  // the m×k array of S and T, and LAPACK's T
+    {"geqrt", QForm::Reflectors, factor_flops, 3},
+    {"lstsq", QForm::Any, [](Index m, Index n) { return least_squares_flops(m, n, 1); }, 2},  // copies for both
+    {"svd", QForm::Any, [](Index m, Index n) { return svd_flops(m, n, true); }, 4},           // and a U for both
+};
+const OperationTraits& traits(Operation operation) { return all_traits[static_cast<int>(operation)]; }
 
-    std::vector<double> quoin_seconds, reference_seconds;
-    for (int i = 0; i < repeat; ++i) {
-        throw_if_interrupted();
-        if (settings.against_lapack) reference_seconds.push_back(reference());
-        throw_if_interrupted();
-        quoin_seconds.push_back(quoin());
-    }
-    result.seconds = median(quoin_seconds);
-    if (settings.against_lapack) result.reference_seconds = median(reference_seconds);
+/// Fills in the medians of `quoin()` and `reference()`, which both return seconds and run by turns. Quoin runs last.
+void alternate(const std::function<double()>& quoin, const std::function<double()>& reference,
+               const MeasureSettings& settings, Measurement& result) {
+    std::vector<std::function<double()>> runs;
+    if (settings.against_lapack) runs.push_back(reference);
+    runs.push_back(quoin);
+    const std::vector<double> medians = medians_of(runs, settings.repeat);
+    result.seconds = medians.back();
+    if (settings.against_lapack) result.reference_seconds = medians.front();
     if (!settings.energy) return;
     if (settings.against_lapack) {
         result.reference_joules = joules_of(*settings.energy, reference, result.reference_seconds);
@@ -51,77 +57,12 @@ void restore(Matrix<T>& work, MatrixView<const T> A) {
     copy_in_parallel(work.data(), A.data, sizeof(T) * static_cast<std::size_t>(A.rows * A.cols));
 }
 
-Options with_form(Options options, QForm q) {
-    options.q = q;
-    options.verify = false;
-    return options;
-}
-
 /// Returns the options of a plan for the operation.
 Options options_of(Operation operation, Options options) {
-    options = with_form(options, form_of_q(operation));
+    options.q = form_of_q(operation);
+    options.verify = false;
     if (operation == Operation::Geqrt3 || operation == Operation::Geqrt) options.q = FullT{};
     return options;
-}
-
-/// LAPACK's geqrf of A, in `work`.
-template <class T>
-double seconds_of_geqrf(ReferenceLapack<T>& lapack, Matrix<T>& work, MatrixView<const T> A) {
-    restore(work, A);
-    const Stopwatch watch;
-    lapack.geqrf(work.view());
-    return watch.seconds();
-}
-
-template <class T>
-Measurement measure_thin_qr(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
-    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, with_form(settings.options, QForm::Explicit));
-    ReferenceLapack<T> lapack(A.rows, A.cols);
-    Measurement result;
-    Matrix<T> work, R;
-    alternate(
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            QR<T> f = qr(ctx, std::move(work), plan);
-            result.method = f.report().method;
-            auto thin = std::move(f).take_thin(ctx);
-            const double seconds = watch.seconds();
-            work = std::move(thin.Q);
-            R = std::move(thin.R);
-            return seconds;
-        },
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            lapack.geqrf(work.view());
-            lapack.orgqr(work.view());
-            return watch.seconds();
-        },
-        settings, result);
-    result.orthogonality = orthogonality<T>(ctx, work.view());
-    result.residual = residual<T>(ctx, A, work.view(), R.view());
-    return result;
-}
-
-template <class T>
-Measurement measure_r_only(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
-    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, with_form(settings.options, QForm::None));
-    ReferenceLapack<T> lapack(A.rows, A.cols);
-    Measurement result;
-    Matrix<T> work;
-    alternate(
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            QR<T> f = qr(ctx, std::move(work), plan);
-            const Matrix<T> R = std::move(f).take_thin(ctx).R;
-            const double seconds = watch.seconds();
-            result.method = f.report().method;
-            return seconds;
-        },
-        [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
-    return result;
 }
 
 /// The k×n upper trapezoid of what geqrf leaves.
@@ -133,85 +74,60 @@ Matrix<T> upper_trapezoid(MatrixView<const T> V_R) {
     return R;
 }
 
+/// Columns of a T of geqrt: LAPACK's own choice for geqrf.
+constexpr Index geqrt_width = 32;
+
+/// Times an operation whose answer is R and some form of Q. Where that is neither V and tau nor the thin Q, the thin Q is
+/// formed after the clock has stopped, for the accuracy.
 template <class T>
-Measurement measure_geqrf(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
-    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, with_form(settings.options, QForm::Reflectors));
+Measurement measure_factorization(Context<Host>& ctx, MatrixView<const T> A, Operation operation,
+                                  const MeasureSettings& settings) {
+    using enum Operation;
+    const Index k = std::min(A.rows, A.cols);
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options_of(operation, settings.options));
     ReferenceLapack<T> lapack(A.rows, A.cols);
     Measurement result;
-    Matrix<T> work, tau;
-    alternate(
-        [&] {
-            restore(work, A);
-            const Stopwatch watch;
-            QR<T> f = qr(ctx, std::move(work), plan);
-            result.method = f.report().method;
+    Matrix<T> work, R, tau;
+    const auto quoin = [&] {
+        restore(work, A);
+        const Stopwatch watch;
+        QR<T> f = qr(ctx, std::move(work), plan);
+        result.method = f.report().method;
+        if (operation == Geqrf) {
             LapackQR<T> factors = to_lapack(ctx, std::move(f));
             const double seconds = watch.seconds();
             work = std::move(factors.V_R);
             tau = std::move(factors.tau);
             return seconds;
-        },
-        [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
-    const Matrix<T> R = upper_trapezoid<T>(work.view());
-    lapack.orgqr(work.view(), tau.data());
-    const MatrixView<const T> Q = work.view().col_block({0, R.rows()});
+        }
+        const double factored = watch.seconds();
+        ThinQR<T> thin = std::move(f).take_thin(ctx);
+        const double seconds = operation == ThinQr || operation == ROnly ? watch.seconds() : factored;
+        work = std::move(thin.Q);
+        R = std::move(thin.R);
+        return seconds;
+    };
+    Matrix<T> Tf(operation == Geqrt3 ? k : operation == Geqrt ? std::min(geqrt_width, k) : 0, k);
+    const auto reference = [&] {
+        restore(work, A);
+        const Stopwatch watch;
+        switch (operation) {
+            case Geqrt3: lapack.geqrt3(work.view(), Tf.view()); break;
+            case Geqrt: lapack.geqrt(work.view(), Tf.view()); break;
+            default: lapack.geqrf(work.view());
+        }
+        if (operation == ThinQr) lapack.orgqr(work.view());
+        return watch.seconds();
+    };
+    alternate(quoin, reference, settings, result);
+    if (operation == ROnly) return result;
+    if (operation == Geqrf) {
+        R = upper_trapezoid<T>(work.view());
+        lapack.orgqr(work.view(), tau.data());
+    }
+    const MatrixView<const T> Q = std::as_const(work).view().col_block({0, k});
     result.orthogonality = orthogonality<T>(ctx, Q);
-    result.residual = residual<T>(ctx, A, Q, R.view());
-    return result;
-}
-
-/// Times the factorization of A alone. Q, in `work`, and R are taken out of it after the clock has stopped.
-template <class T>
-double seconds_of_factorization(Context<Host>& ctx, const Plan& plan, Matrix<T>& work, MatrixView<const T> A,
-                                Matrix<T>& R, Measurement& result) {
-    restore(work, A);
-    const Stopwatch watch;
-    QR<T> f = qr(ctx, std::move(work), plan);
-    const double seconds = watch.seconds();
-    result.method = f.report().method;
-    auto thin = std::move(f).take_thin(ctx);
-    R = std::move(thin.R);
-    work = std::move(thin.Q);
-    return seconds;
-}
-
-template <class T>
-Measurement measure_factor(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
-    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, with_form(settings.options, QForm::Any));
-    ReferenceLapack<T> lapack(A.rows, A.cols);
-    Measurement result;
-    Matrix<T> work, R;
-    alternate([&] { return seconds_of_factorization(ctx, plan, work, A, R, result); },
-              [&] { return seconds_of_geqrf(lapack, work, A); }, settings, result);
-    result.orthogonality = orthogonality<T>(ctx, work.view());
-    result.residual = residual<T>(ctx, A, work.view(), R.view());
-    return result;
-}
-
-/// Columns of a T of geqrt: LAPACK's own choice for geqrf.
-constexpr Index geqrt_width = 32;
-
-template <class T>
-Measurement measure_full_t(Context<Host>& ctx, MatrixView<const T> A, Operation operation,
-                           const MeasureSettings& settings) {
-    const Index k = std::min(A.rows, A.cols);
-    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options_of(operation, settings.options));
-    ReferenceLapack<T> lapack(A.rows, A.cols);
-    Measurement result;
-    Matrix<T> work, R, Tf(operation == Operation::Geqrt ? std::min(geqrt_width, k) : k, k);
-    alternate([&] { return seconds_of_factorization(ctx, plan, work, A, R, result); },
-              [&] {
-                  restore(work, A);
-                  const Stopwatch watch;
-                  if (operation == Operation::Geqrt)
-                      lapack.geqrt(work.view(), Tf.view());
-                  else
-                      lapack.geqrt3(work.view(), Tf.view());
-                  return watch.seconds();
-              },
-              settings, result);
-    result.orthogonality = orthogonality<T>(ctx, work.view());
-    result.residual = residual<T>(ctx, A, work.view(), R.view());
+    result.residual = residual<T>(ctx, A, Q, std::as_const(R).view());
     return result;
 }
 
@@ -225,7 +141,7 @@ Measurement measure_lstsq(Context<Host>& ctx, MatrixView<const T> A, const Measu
         [&] {
             const Stopwatch watch;
             const LeastSquares<T> solution =
-                least_squares<T, Host>(ctx, A, b.view(), -1, with_form(settings.options, QForm::Any));
+                least_squares<T, Host>(ctx, A, b.view(), -1, options_of(Operation::Lstsq, settings.options));
             const double seconds = watch.seconds();
             result.method = solution.report.method;
             return seconds;
@@ -257,7 +173,7 @@ Measurement measure_svd(Context<Host>& ctx, MatrixView<const T> A, const Measure
         [&] {
             f = SVD<T>();
             const Stopwatch watch;
-            f = svd<T, Host>(ctx, A, /*vectors=*/true, with_form(settings.options, QForm::Any));
+            f = svd<T, Host>(ctx, A, /*vectors=*/true, options_of(Operation::Svd, settings.options));
             result.method = f.report.method;
             return watch.seconds();
         },
@@ -274,82 +190,25 @@ Measurement measure_svd(Context<Host>& ctx, MatrixView<const T> A, const Measure
 
 }  // namespace
 
-const char* to_string(Operation operation) {
-    switch (operation) {
-        case Operation::ThinQr: return "thin-qr";
-        case Operation::ROnly: return "r-only";
-        case Operation::Geqrf: return "geqrf";
-        case Operation::Factor: return "factor";
-        case Operation::Geqrt3: return "geqrt3";
-        case Operation::Geqrt: return "geqrt";
-        case Operation::Lstsq: return "lstsq";
-        case Operation::Svd: break;
-    }
-    return "svd";
-}
+const char* to_string(Operation operation) { return traits(operation).name; }
 
-QForm form_of_q(Operation operation) {
-    switch (operation) {
-        case Operation::ThinQr: return QForm::Explicit;
-        case Operation::ROnly: return QForm::None;
-        case Operation::Geqrt3:
-        case Operation::Geqrt:
-        case Operation::Geqrf: return QForm::Reflectors;
-        case Operation::Factor:
-        case Operation::Lstsq:
-        case Operation::Svd: break;
-    }
-    return QForm::Any;
-}
+QForm form_of_q(Operation operation) { return traits(operation).q; }
 
-double operation_flops(Operation operation, Index m, Index n) {
-    switch (operation) {
-        case Operation::ThinQr: return thin_qr_flops(m, n);
-        case Operation::ROnly:
-        case Operation::Factor:
-        case Operation::Geqrt3:
-        case Operation::Geqrt:
-        case Operation::Geqrf: return factor_flops(m, n);
-        case Operation::Lstsq: return least_squares_flops(m, n, 1);
-        case Operation::Svd: break;
-    }
-    return svd_flops(m, n, true);
-}
+double operation_flops(Operation operation, Index m, Index n) { return traits(operation).flops(m, n); }
 
 template <class T>
 double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m, Index n,
                           const MeasureSettings& settings) {
-    const auto matrices = [&](double count) {
-        return count * static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
-    };
-    const double workspace = plan_qr<T>(ctx, m, n, options_of(operation, settings.options)).workspace_bytes;
-    switch (operation) {
-        case Operation::ThinQr:
-        case Operation::ROnly:
-        case Operation::Geqrf:
-        case Operation::Factor: return matrices(1) + workspace;
-        case Operation::Geqrt3:
-        case Operation::Geqrt: return matrices(3) + workspace;  // the m×k array of S and T, and LAPACK's T
-        case Operation::Lstsq: return matrices(2) + workspace;  // Quoin's copy of A, and LAPACK's
-        case Operation::Svd: break;
-    }
-    return matrices(4) + workspace;  // a copy of A and a U, each for Quoin and LAPACK
+    return traits(operation).matrices * static_cast<double>(m) * static_cast<double>(n) * sizeof(T) +
+           plan_qr<T>(ctx, m, n, options_of(operation, settings.options)).workspace_bytes;
 }
 
 template <class T>
 Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<const T> A,
                          const MeasureSettings& settings) {
-    switch (operation) {
-        case Operation::ThinQr: return measure_thin_qr(ctx, A, settings);
-        case Operation::ROnly: return measure_r_only(ctx, A, settings);
-        case Operation::Geqrf: return measure_geqrf(ctx, A, settings);
-        case Operation::Factor: return measure_factor(ctx, A, settings);
-        case Operation::Geqrt3:
-        case Operation::Geqrt: return measure_full_t(ctx, A, operation, settings);
-        case Operation::Lstsq: return measure_lstsq(ctx, A, settings);
-        case Operation::Svd: break;
-    }
-    return measure_svd(ctx, A, settings);
+    if (operation == Operation::Lstsq) return measure_lstsq(ctx, A, settings);
+    if (operation == Operation::Svd) return measure_svd(ctx, A, settings);
+    return measure_factorization(ctx, A, operation, settings);
 }
 
 double limit_fraction(Operation operation, Index m, Index n, DType dtype, const MachineLimits& limits, double seconds) {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "measure/energy_meter.hpp"
 #include "flop_counts.hpp"
+#include "measure/energy_meter.hpp"
 #include "measure/machine_limits.hpp"
 #include "quoin/quoin.hpp"
 
@@ -13,9 +13,9 @@ enum class Operation {
     ROnly,   ///< R alone: geqrf
     Geqrf,   ///< LAPACK's format, V, tau and R: geqrf
     Factor,  ///< R and Q as the method holds it: geqrf
-    Lstsq,   ///< least squares with one right-hand side: gels
     Geqrt3,  ///< V, R and one T for all columns: geqrt3
     Geqrt,   ///< the same against geqrt, whose T are 32 columns wide
+    Lstsq,   ///< least squares with one right-hand side: gels
     Svd,     ///< thin singular value decomposition: gesdd
 };
 
@@ -33,7 +33,7 @@ QForm form_of_q(Operation operation);
 
 struct MeasureSettings {
     Options options;
-    int repeat = 0;  ///< timed runs; 0: at least 5 (3 beyond 2 s a run, 1 beyond 10 s), more for short ones
+    int repeat = 0;  ///< timed runs; 0: as `medians_of` decides
     bool against_lapack = true;
     EnergyMeter* energy = nullptr;  ///< of the host, where joules are asked for
 };
@@ -54,7 +54,7 @@ double measure_case_bytes(const Context<Host>& ctx, Operation operation, Index m
                           const MeasureSettings& settings);
 
 /// Times the operation on A by Quoin and by LAPACK in turn, each run on a fresh copy of A made outside the timed region
-/// into memory already touched. One run of each is a warm-up. The accuracy is measured on Quoin's last answer: R and
+/// into memory already touched, as `medians_of` says. The accuracy is measured on Quoin's last answer: R and
 /// thin Q, which for Geqrf LAPACK's own orgqr forms from Quoin's V and tau.
 template <class T>
 Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<const T> A,

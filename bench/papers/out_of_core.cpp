@@ -7,16 +7,16 @@
 #include <cstdio>
 #include <optional>
 
-#include "studies.hpp"
 #include "byte_size.hpp"
-#include "measure/cuda/device.hpp"
 #include "interrupt.hpp"
-#include "papers/large_matrix.hpp"
+#include "measure/cuda/device.hpp"
 #include "measure/cuda/page_locked.hpp"
+#include "papers/large_matrix.hpp"
 #include "quoin/io.hpp"
 #include "quoin/study.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
+#include "studies.hpp"
 #include "tracing.hpp"
 
 namespace quoin::cli {
@@ -50,7 +50,7 @@ PublishedRun published_for(Shape shape, const OutOfCorePlan& plan) {
     return {shape, plan.method};
 }
 
-std::string seconds_or_dash(double value) { return value < 0 ? "−" : fmt::format("{:.4g} s", value); }
+std::string seconds_or_dash(double value) { return measured(value, "{:.4g} s"); }
 
 template <class T>
 class OutOfCoreBench {
@@ -151,8 +151,7 @@ private:
                          "the paper, on a V100:", seconds_or_dash(paper.in), seconds_or_dash(paper.out),
                          seconds_or_dash(paper.products), seconds_or_dash(paper.panels), paper.block);
         }
-        JsonLine line;
-        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(dtype_of<T>));
+        JsonLine line = case_line(shape, dtype_of<T>);
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
         line.add("reorthogonalized", plan.reorthogonalize).add("memory_cap", arguments_.gpu_memory);
         line.add("asked_block", arguments_.block).add("block", plan.block).add("seconds", report.seconds);
@@ -184,15 +183,12 @@ private:
 
 void bench_out_of_core(const BenchArguments& arguments) {
     make_context(arguments.common);  // sets the threads of the program's own loops
-    const std::vector<Shape> shapes = arguments.shapes.empty() ? std::vector{Shape{65536, 65536}} : arguments.shapes;
-    for (const DType dtype : arguments.dtypes_or({DType::F32})) {
-        with_dtype(dtype, [&]<class T>(T) {
-            Context<Cuda> ctx = device_context();
-            const InterruptGuard guard(ctx);
-            OutOfCoreBench<T> bench(arguments, ctx);
-            for (const Shape shape : shapes) bench.run(shape);
-        });
-    }
+    arguments.for_each_dtype({DType::F32}, [&]<class T>(T) {
+        Context<Cuda> ctx = device_context();
+        const InterruptGuard guard(ctx);
+        OutOfCoreBench<T> bench(arguments, ctx);
+        for (const Shape shape : arguments.shapes_or({{65536, 65536}})) bench.run(shape);
+    });
 }
 
 }  // namespace quoin::cli

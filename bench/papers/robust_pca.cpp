@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "studies.hpp"
 #include "machine.hpp"
 #include "on_device.hpp"
 #include "quoin/apps/online_robust_pca.hpp"
 #include "quoin/apps/robust_pca.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
+#include "studies.hpp"
 #include "video/synthetic_scene.hpp"
 
 namespace quoin::cli {
@@ -103,9 +103,8 @@ OnlineRow run_online(Context<D>& ctx, Index timed) {
 }
 
 JsonLine line_of(const OnlineRow& row) {
-    JsonLine json;
-    json.add("rows", stream.bytes()).add("cols", row.frames).add("dtype", "f32").add("code", "quoin");
-    json.add("method", "online").add("route", "").add("iterations", row.frames);
+    JsonLine json = case_line({stream.bytes(), row.frames}, DType::F32);
+    json.add("code", "quoin").add("method", "online").add("route", "").add("iterations", row.frames);
     json.add("iterations_per_second", row.rate());
     json.add_measured("seconds_to_1e-3", -1).add_measured("seconds_to_1e-5", -1);
     json.add_measured("residual", -1).add("rank", row.rank).add_measured("objective", -1);
@@ -115,9 +114,8 @@ JsonLine line_of(const OnlineRow& row) {
 }
 
 JsonLine line_of(const PursuitRow& row) {
-    JsonLine json;
-    json.add("rows", width * height).add("cols", frames).add("dtype", "f32").add("code", "quoin");
-    json.add("method", to_string(row.pursuit)).add("route", to_string(row.route));
+    JsonLine json = case_line({width * height, frames}, DType::F32);
+    json.add("code", "quoin").add("method", to_string(row.pursuit)).add("route", to_string(row.route));
     json.add("iterations", row.last.iteration).add("iterations_per_second", row.rate());
     json.add_measured("seconds_to_1e-3", row.seconds_to(0)).add_measured("seconds_to_1e-5", row.seconds_to(1));
     json.add("residual", row.last.residual).add("rank", row.last.rank).add("objective", row.last.objective);

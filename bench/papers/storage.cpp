@@ -10,7 +10,6 @@
 #include "either_device.hpp"
 #include "quoin/study.hpp"
 #include "results.hpp"
-#include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "devices.hpp"
 #endif
@@ -41,31 +40,12 @@ constexpr Application applications[] = {
 
 constexpr Index block_order = 10000, block_size = 1000;
 
-/// cuSOLVER's place on the host is LAPACK's.
-template <class T, class D>
-struct Rival {
-    static constexpr const char* name = "lapack";
-    Rival(Context<D>&, Index m, Index n) : lapack(m, n) {}
-    void geqrf(Context<D>&, Matrix<T, D>& A) { lapack.geqrf(A.view()); }
-    void orgqr(Context<D>&, Matrix<T, D>& A) { lapack.orgqr(A.view()); }
-    void ormqr(Context<D>&, const Matrix<T, D>& A, Matrix<T, D>& C) { lapack.ormqr(A.view(), C.view()); }
-    ReferenceLapack<T> lapack;
-};
-#ifdef QUOIN_HAVE_CUDA
-template <class T>
-struct Rival<T, Cuda> : bench::CusolverQR<T> {
-    static constexpr const char* name = "cusolver";
-    using bench::CusolverQR<T>::CusolverQR;
-};
-#endif
-
 template <class D>
 class StorageBench {
 public:
     StorageBench(const BenchArguments& arguments, Context<D>& ctx, const std::string& machine)
         : arguments_(arguments),
           ctx_(ctx),
-          tracing_(ctx, arguments.common.trace),
           results_(arguments),
           energy_(arguments, on_host || arguments.wants(Reference::Lapack), !on_host) {
         results_.describe(machine);
@@ -74,13 +54,10 @@ public:
 
     void run() {
         if (arguments_.shapes.empty()) {
-            const auto of_q = arguments_.dtypes_or({DType::F32, DType::F64});
-            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { products<T>(dtype); });
-            for (const DType dtype : of_q) with_dtype(dtype, [&]<class T>(T) { blocks<T>(dtype); });
+            arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { products<T>(); });
+            arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { blocks<T>(); });
         }
-        for (const DType dtype : arguments_.dtypes_or({DType::F64}))
-            with_dtype(dtype, [&]<class T>(T) { factorizations<T>(dtype); });
-        tracing_.write();
+        arguments_.for_each_dtype({DType::F64}, [&]<class T>(T) { factorizations<T>(); });
     }
 
 private:
@@ -93,15 +70,16 @@ private:
     bool wants_rival() const { return arguments_.wants(on_host ? Reference::Lapack : Reference::Cusolver); }
 
     /// Medians of the runs by name, all of one code's energy on one meter, or none.
-    std::map<std::string, double> measure(const char* op, Shape shape, Index columns, DType dtype,
-                                          const std::vector<Named>& runs, EnergyMeter* meter = nullptr) {
+    template <class T>
+    std::map<std::string, double> measure(const char* op, Shape shape, Index columns, const std::vector<Named>& runs,
+                                          EnergyMeter* meter = nullptr) {
         std::vector<std::function<double()>> functions;
         for (const auto& [name, run] : runs) functions.push_back(run);
         const std::vector<double> medians = medians_of(functions, arguments_.repeat);
         std::map<std::string, double> seconds;
         for (std::size_t r = 0; r < runs.size(); ++r) {
             seconds[runs[r].name] = medians[r];
-            add(op, shape, columns, dtype, runs[r].name, medians[r],
+            add(op, shape, columns, dtype_of<T>, runs[r].name, medians[r],
                 meter ? joules_of(*meter, runs[r].run, medians[r]) : -1);
         }
         return seconds;
@@ -124,21 +102,11 @@ private:
             on_host ? "of the CPUs" : "of the GPU, geqrt3 of the CPUs");
         results_.say("{:>14}  {:>14}  {:>10}  {:>8}\n", "matrix", "code", "joules", "GFLOP/J");
         for (const Energy& row : joules_) {
-            results_.say("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", fmt::format("{}x{}", row.shape.rows, row.shape.cols),
-                         row.code, row.joules, row.gflop_per_joule);
+            results_.say("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", to_string(row.shape), row.code, row.joules,
+                         row.gflop_per_joule);
         }
         joules_.clear();
     }
-    template <class Work>
-    void unless_too_large(Shape shape, Work&& work) {
-        throw_if_interrupted();
-        try {
-            work();
-        } catch (const OutOfMemory& error) {
-            fmt::print(stderr, "quoin: skipped {}x{}: {}\n", shape.rows, shape.cols, error.what());
-        }
-    }
-
     Options options(QOptions q) const {
         Options options = arguments_.common.options;
         options.q = q;
@@ -152,21 +120,19 @@ private:
     }
 
     template <class T>
-    void factorizations(DType dtype) {
-        std::vector<Shape> shapes = arguments_.shapes;
-        if (shapes.empty()) {
-            for (const PublishedTimes& row : published_times) shapes.push_back({row.n, row.n});
-        }
+    void factorizations() {
+        std::vector<Index> orders;
+        for (const PublishedTimes& row : published_times) orders.push_back(row.n);
         const char* const rival_name = Rival<T, D>::name;
         results_.say(
             "\nV, R and one T, {}, seconds. Published: OpenBLAS's GEQRT3 on 16 cores of Xeon E5-2640 v3, and with a "
             "Tesla K20m "
             "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
             "{:>10}\n",
-            to_string(dtype), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
+            to_string(dtype_of<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
             fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
-        for (const Shape shape : shapes) {
-            unless_too_large(shape, [&] {
+        for (const Shape shape : arguments_.shapes_or(squares(orders))) {
+            unless_too_large(shape, dtype_of<T>, [&] {
                 const auto [m, n] = shape;
                 Matrix<T, D> A(ctx_, m, n);
                 fill(ctx_, A);
@@ -190,12 +156,11 @@ private:
                     rival.emplace(ctx_, m, n);
                     runs.push_back({"geqrf", [&] {
                                         Matrix<T, D> work = copied(ctx_, A);
-                                        return seconds_of(ctx_, [&] { rival->geqrf(ctx_, work); });
+                                        return seconds_of(ctx_, [&] { rival->geqrf(ctx_, work.view()); });
                                     }});
                 }
-                auto seconds = measure("factor", shape, 0, dtype, runs, on_host ? &energy_.host : &energy_.gpu);
-                if (m >= n && arguments_.wants(Reference::Lapack))
-                    seconds["geqrt3"] = geqrt3_seconds<T>(shape, dtype, A);
+                auto seconds = measure<T>("factor", shape, 0, runs, on_host ? &energy_.host : &energy_.gpu);
+                if (m >= n && arguments_.wants(Reference::Lapack)) seconds["geqrt3"] = geqrt3_seconds<T>(shape, A);
                 const double best = std::min(seconds["recurrence"], seconds["joined"]);
                 const auto cell = [&](const char* name) {
                     return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
@@ -208,9 +173,8 @@ private:
                 results_.say(
                     "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
                     "{:>10}\n",
-                    fmt::format("{}x{}", m, n), cell("recurrence"), cell("recurrence-s"), cell("joined"),
-                    cell("hybrid"), cell("without-t"), cell("geqrf"), cell("geqrt3"),
-                    100 * (best / seconds["without-t"] - 1),
+                    to_string(shape), cell("recurrence"), cell("recurrence-s"), cell("joined"), cell("hybrid"),
+                    cell("without-t"), cell("geqrf"), cell("geqrt3"), 100 * (best / seconds["without-t"] - 1),
                     seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
                     has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
             });
@@ -222,7 +186,7 @@ private:
 
     /// Times LAPACK on the host.
     template <class T>
-    double geqrt3_seconds(Shape shape, DType dtype, const Matrix<T, D>& A) {
+    double geqrt3_seconds(Shape shape, const Matrix<T, D>& A) {
         Context<Host> host = make_context(arguments_.common);
         Matrix<T> original;
         if constexpr (std::is_same_v<D, Host>) {
@@ -238,39 +202,47 @@ private:
             lapack.geqrt3(work.view(), Tf.view());
             return watch.seconds();
         };
-        return measure("factor", shape, 0, dtype, {{"geqrt3", run}}, &energy_.host)["geqrt3"];
+        return measure<T>("factor", shape, 0, {{"geqrt3", run}}, &energy_.host)["geqrt3"];
+    }
+
+    /// Times `by_quoin(f)` for factorizations f of A with T and with S, and `by_rival(rival)` once A is what the rival's
+    /// geqrf leaves. All return seconds. Returns the medians of "t", "s" and `routine`.
+    template <class T, class ByQuoin, class ByRival>
+    std::map<std::string, double> compare_products(const char* op, Index columns, Matrix<T, D>& A, ByQuoin by_quoin,
+                                                   const char* routine, ByRival by_rival) {
+        const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{}));
+        const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{.keep_s = true}));
+        std::vector<Named> runs = {{"t", [&] { return by_quoin(f); }}, {"s", [&] { return by_quoin(g); }}};
+        std::optional<Rival<T, D>> rival;
+        if (wants_rival()) {
+            rival.emplace(ctx_, A.rows(), A.cols());
+            rival->geqrf(ctx_, A.view());
+            runs.push_back({routine, [&] { return by_rival(*rival); }});
+        }
+        return measure<T>(op, {A.rows(), A.cols()}, columns, runs);
     }
 
     template <class T>
-    void products(DType dtype) {
+    void products() {
         results_.say("\nQᵀC, {}, seconds\n\n{:>14}  {:>8}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>9}\n",
-                     to_string(dtype), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S", "required");
+                     to_string(dtype_of<T>), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S",
+                     "required");
         for (const Application& application : applications) {
-            unless_too_large(application.shape, [&] {
+            unless_too_large(application.shape, dtype_of<T>, [&] {
                 const auto [m, n] = application.shape;
                 Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
                 fill(ctx_, A);
                 fill(ctx_, C);
-                const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{}));
-                const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{.keep_s = true}));
-                std::vector<Named> runs;
-                const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
-                    runs.push_back({name, [&] {
-                                        return seconds_of(ctx_, [&] {
-                                            factorization.apply_q(ctx_, Side::Left, Op::Transpose, C.view());
-                                        });
-                                    }});
-                };
-                add_quoin("t", f);
-                add_quoin("s", g);
-                std::optional<Rival<T, D>> rival;
-                if (wants_rival()) {
-                    rival.emplace(ctx_, m, n);
-                    rival->geqrf(ctx_, A);
-                    runs.push_back({"ormqr", [&] { return seconds_of(ctx_, [&] { rival->ormqr(ctx_, A, C); }); }});
-                }
-                auto seconds = measure("apply-qt", application.shape, application.columns, dtype, runs);
-                results_.say("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", fmt::format("{}x{}", m, n), application.columns,
+                auto seconds = compare_products(
+                    "apply-qt", application.columns, A,
+                    [&](const QR<T, D>& f) {
+                        return seconds_of(ctx_, [&] { f.apply_q(ctx_, Side::Left, Op::Transpose, C.view()); });
+                    },
+                    "ormqr",
+                    [&](Rival<T, D>& rival) {
+                        return seconds_of(ctx_, [&] { rival.ormqr(ctx_, std::as_const(A).view(), C.view()); });
+                    });
+                results_.say("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", to_string(application.shape), application.columns,
                              seconds["t"], seconds["s"]);
                 if (wants_rival()) {
                     results_.say("{:>10.4g}  {:>8.2f}  {:>8.2f}  {:>9}\n", seconds["ormqr"],
@@ -284,35 +256,25 @@ private:
     }
 
     template <class T>
-    void blocks(DType dtype) {
+    void blocks() {
         const Index n = block_order;
-        unless_too_large({n, n}, [&] {
+        unless_too_large({n, n}, dtype_of<T>, [&] {
             Matrix<T, D> A(ctx_, n, n);
             fill(ctx_, A);
-            const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{}));
-            const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{.keep_s = true}));
             const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
-            std::vector<Named> runs;
-            const auto add_quoin = [&](const char* name, const QR<T, D>& factorization) {
-                runs.push_back({name, [&] {
-                                    Matrix<T, D> B;
-                                    return seconds_of(ctx_, [&] { B = factorization.q_block(ctx_, last, last); });
-                                }});
-            };
-            add_quoin("t", f);
-            add_quoin("s", g);
-            std::optional<Rival<T, D>> rival;
-            if (wants_rival()) {
-                rival.emplace(ctx_, n, n);
-                rival->geqrf(ctx_, A);
-                runs.push_back({"orgqr", [&] {
-                                    Matrix<T, D> work = copied(ctx_, A);
-                                    return seconds_of(ctx_, [&] { rival->orgqr(ctx_, work); });
-                                }});
-            }
-            auto seconds = measure("q-block", {n, n}, block_size, dtype, runs);
+            auto seconds = compare_products(
+                "q-block", block_size, A,
+                [&](const QR<T, D>& f) {
+                    Matrix<T, D> B;
+                    return seconds_of(ctx_, [&] { B = f.q_block(ctx_, last, last); });
+                },
+                "orgqr",
+                [&](Rival<T, D>& rival) {
+                    Matrix<T, D> work = copied(ctx_, A);
+                    return seconds_of(ctx_, [&] { rival.orgqr(ctx_, work.view()); });
+                });
             results_.say("\nQ([{}, {}), [{}, {})) of {}x{}, {}: {:.4g} s with T, {:.4g} s with S", last.begin, last.end,
-                         last.begin, last.end, n, n, to_string(dtype), seconds["t"], seconds["s"]);
+                         last.begin, last.end, n, n, to_string(dtype_of<T>), seconds["t"], seconds["s"]);
             if (wants_rival()) {
                 results_.say("; orgqr of all Q {:.4g} s: ratios {:.1f} (required: 8) and {:.1f} (50)", seconds["orgqr"],
                              seconds["orgqr"] / seconds["t"], seconds["orgqr"] / seconds["s"]);
@@ -323,7 +285,6 @@ private:
 
     const BenchArguments& arguments_;
     Context<D>& ctx_;
-    Tracing<D> tracing_;
     Results results_;
     EnergyMeters energy_;
     struct Energy {

@@ -15,11 +15,15 @@ import collections
 import glob
 import itertools
 import os
+import pathlib
 import sys
 
-import results
+import style
 import timeline
-from results import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, bench_csv, plt, thousands
+from style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt, thousands
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import bench_csv
 
 METHODS = {"recursive": ("recursion", BLUE), "blocking": ("blocks", VERMILION)}
 # section 5: speed of recursion over blocking for (rows, cols, columns of a block)
@@ -61,7 +65,7 @@ def read(directory):
     for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
         rows = [row for row in bench_csv.read(path) if "asked_block" in row]
         of_file = [tuple(row[key] for key in ("rows", "cols", "dtype", "memory_cap", "asked_block")) for row in rows]
-        device = device or (results.device_of(path) if rows else "")
+        device = device or (bench_csv.device_of(path) if rows else "")
         for key, row in zip(of_file, rows):
             route = f"{row['method']}-{row['arithmetic']}" + ("-twice" if row["reorthogonalized"] == "true" else "")
             case = cases.setdefault(key, Case(*key))
@@ -114,7 +118,7 @@ def plot_times(cases, out, device):
     bars = [(plt.Rectangle((0, 0), 1, 1, color=colour, alpha=alpha, linewidth=0), f"{label}, {whose}")
             for alpha, whose in ((1, device), (0.4, "V100, Zhang and Wu")) for label, colour in METHODS.values()]
     figure.legend(*zip(*bars), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=9)
-    results.save(figure, out, (".svg",))
+    style.save(figure, out, (".svg",))
 
 
 # ---- Rates -------------------------------------------------------------------------------------------------------------------
@@ -126,10 +130,10 @@ def plot_rates(cases, out, device):
     for case in sorted(cases, key=lambda case: case.block):
         if case.block and case.fp16("tflops"):
             lines.setdefault((case.m, case.n, case.dtype, case.cap), []).append(case)
-    for of_line, style, marker in zip([lines[key] for key in sorted(lines)], ("-", "--", ":", "-.") * 9, "osD^v*" * 6):
+    for of_line, dashes, marker in zip([lines[key] for key in sorted(lines)], ("-", "--", ":", "-.") * 9, "osD^v*" * 6):
         blocks = [case.block for case in of_line]
         name = f"{of_line[0].shape()}, {of_line[0].cap:g} GiB"
-        drawing = {"linestyle": style, "marker": marker, "markersize": 5}
+        drawing = {"linestyle": dashes, "marker": marker, "markersize": 5}
         for (label, colour), values in zip(METHODS.values(), zip(*(case.fp16("tflops") for case in of_line))):
             rates.plot(blocks, values, color=colour, label=f"{label}, {name}", **drawing)
         speedups.plot(blocks, [by_blocks / by_recursion for by_recursion, by_blocks in (case.fp16("seconds") for case in of_line)],
@@ -140,7 +144,7 @@ def plot_rates(cases, out, device):
     speedups.axhline(1, color="black", linewidth=0.8)
     for axes in (rates, speedups):
         axes.set_xscale("log", base=2)
-        results.plain_log_ticks(axes.xaxis, sorted({case.block for of_line in lines.values() for case in of_line} | {8192, 16384}))
+        style.plain_log_ticks(axes.xaxis, sorted({case.block for of_line in lines.values() for case in of_line} | {8192, 16384}))
         axes.set_ylim(bottom=0)
         axes.set_xlabel("columns of a block, as asked for")
         axes.legend(fontsize=7, frameon=True, framealpha=0.8, edgecolor="none")
@@ -162,7 +166,7 @@ def plot_rates(cases, out, device):
     arithmetics.set_xlabel("TFLOP/s")
     arithmetics.set_title(case.title())
     figure.suptitle(device, x=0.01, ha="left", fontsize=11)
-    results.save(figure, out, (".svg",))
+    style.save(figure, out, (".svg",))
 
 
 # ---- Timelines ---------------------------------------------------------------------------------------------------------------
@@ -211,7 +215,7 @@ def plot_timelines(parts, out, title):
     panels[-1, 0].set_xlabel("ms")
     timeline.legend(panels[-1, 0], [name for name in colours if name in used], colours, 0.3, columns=7)
     figure.suptitle(title, x=0.02, ha="left", fontsize=11)
-    results.save(figure, out, (".png",))
+    style.save(figure, out, (".png",))
 
 
 def plot_products(case, out, device):

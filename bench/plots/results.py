@@ -11,6 +11,7 @@
 *_batched.csv       time of batches over the columns of a matrix, with what was required and what memory and products allow
 *_batch_sizes.csv   the same of several numbers of square matrices
 *_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
+orthogonality.csv   loss of orthogonality over κ, of `quoin bench paper orthogonality`
 """
 
 import argparse
@@ -20,18 +21,13 @@ import os
 import pathlib
 import sys
 
-import matplotlib
+from matplotlib.ticker import FuncFormatter
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from style import (BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, label_ends, plain_log_ticks, plt, save, thousands)
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import bench_csv
 
-# Okabe and Ito's colours, which the colour-blind tell apart.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777")
 # name in the results: label, colour, line, marker
 CODES = {
     "quoin": ("Quoin: V, tau, R", BLUE, "-", "o"),
@@ -45,54 +41,6 @@ CODES = {
     "cula-2011": ("CULA, C2050, 2011", GREY, ":", "v"),
     "mkl-2011": ("MKL, 8 cores, 2011", GREY, ":", "P"),
 }
-
-plt.rcParams.update({
-    "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left", "axes.spines.top": False,
-    "axes.spines.right": False, "axes.grid": True, "grid.color": "#DDDDDD", "grid.linewidth": 0.6,
-    "axes.axisbelow": True, "svg.fonttype": "none", "svg.hashsalt": "quoin", "savefig.bbox": "tight", "savefig.dpi": 120,
-})
-
-
-def thousands(value):
-    """192, 8192, 10 000, 1 000 000: digits in threes from 10 000 on."""
-    return f"{int(value):,}".replace(",", "\u2009") if value >= 10000 else f"{int(value)}"
-
-
-def device_of(path):
-    """The device, as the comment lines of a file name it: `./run gpu-bench` in a line of its own, `quoin bench` after its version."""
-    with open(path) as file:
-        for line in file:
-            for begin, field in (("# device: ", 0), ("# quoin ", 1)):
-                if line.startswith(begin):
-                    return (line[len(begin):].split(";") + [""])[field].split(",")[0].strip()
-    return ""
-
-
-def save(figure, path, endings=(".svg", ".png")):
-    for ending in endings:
-        figure.savefig(path + ending, metadata={"Date": None} if ending == ".svg" else None)
-        print(path + ending)
-    plt.close(figure)
-
-
-def label_ends(axes, ends, gap=0.048):
-    """Labels at the right ends of lines, `ends` a list of (y, text, colour), at least `gap` of the height apart."""
-    low, high = axes.transAxes.transform([(0, 0), (0, 1)])[:, 1]
-    places = sorted(((axes.transData.transform((1, y))[1] - low) / (high - low), text, colour)
-                    for y, text, colour in ends)
-    at = [place[0] for place in places]
-    for _ in range(100):  # neighbours that are too close move apart, each by half
-        for i in range(len(at) - 1):
-            overlap = max(0, gap - (at[i + 1] - at[i]))
-            at[i], at[i + 1] = at[i] - overlap / 2, at[i + 1] + overlap / 2
-    for y, (_, text, colour) in zip(at, places):
-        axes.text(1.02, y, text, color=colour, transform=axes.transAxes, va="center", fontsize=9)
-
-
-def plain_log_ticks(axis, values):
-    axis.set_major_locator(FixedLocator(values))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value)))
 
 
 def case_name(row):
@@ -134,7 +82,7 @@ def plot_requirements(path, out):
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("cuSOLVER's time over Quoin's")
-    axes.set_title(f"Speedup over cuSOLVER, {device_of(path)}")
+    axes.set_title(f"Speedup over cuSOLVER, {bench_csv.device_of(path)}")
     axes.text(1.02, -0.75, "measured (required)", va="bottom", fontsize=8, transform=axes.get_yaxis_transform())
     axes.legend(loc="lower right", frameon=True, framealpha=1, edgecolor="none")
     save(figure, out)
@@ -151,11 +99,11 @@ def rates(rows, x_of):
     return {code: sorted(lines[code].items()) for code in CODES if code in lines}
 
 
-def draw_lines(axes, lines, unit=1.0):
+def draw_lines(axes, lines):
     ends = []
     for code, points in lines.items():
         label, colour, line, marker = CODES[code]
-        x, y = [p[0] for p in points], [p[1] * unit for p in points]
+        x, y = [p[0] for p in points], [p[1] for p in points]
         axes.plot(x, y, line, color=colour, marker=marker, markersize=4.5, linewidth=1.8 if colour != GREY else 1.2)
         ends.append((y[-1], label, colour))
     axes.set_xscale("log", base=2 if max(p[0] for p in next(iter(lines.values()))) <= 8192 else 10)
@@ -165,8 +113,6 @@ def draw_lines(axes, lines, unit=1.0):
 
 def crossovers(lines, library="cusolver"):
     """[(code, x)]: where a line of Quoin's first falls below the library's, between two points on log-log axes."""
-    import math
-
     found = []
     for code in ("quoin", "caqr"):
         ours, theirs = dict(lines.get(code, [])), dict(lines.get(library, []))
@@ -199,12 +145,17 @@ def plot_rates(path, out, x_of, title):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if value >= 1 else f"{value:g}"))
     axes.set_xlabel({"cols": "columns", "rows": "rows"}[x_of])
     axes.set_ylabel("GFLOP/s (2mn² − 2n³/3)")
-    axes.set_title(f"{title}, {device_of(path)}")
+    axes.set_title(f"{title}, {bench_csv.device_of(path)}")
     if x_of == "cols":
         mark_crossovers(axes, lines)
     figure.canvas.draw()
     label_ends(axes, ends)
     save(figure, out)
+
+
+def plot_figures_8_and_9(path, out):
+    plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows")
+    plot_speedups(path, out[:-len("9")] + "8")
 
 
 def plot_speedups(path, out):
@@ -221,7 +172,7 @@ def plot_speedups(path, out):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.set_xlabel("columns")
     axes.set_ylabel("time over Quoin's (V, tau, R)")
-    axes.set_title(f"Speedup of sgeqrf, 8192 rows, {device_of(path)}")
+    axes.set_title(f"Speedup of sgeqrf, 8192 rows, {bench_csv.device_of(path)}")
     figure.canvas.draw()
     label_ends(axes, [(y, f"over {label}", colour) for y, label, colour in ends])
     save(figure, out)
@@ -262,7 +213,7 @@ def plot_tuning(path, out):
             axes.set_xlabel("panel width")
             axes.set_ylabel("leaf rows")
             axes.set_title(f"{dtype}: {title}")
-    figure.suptitle(f"CAQR over block sizes, 1\u2009000\u2009000 × 192, {device_of(path)}", x=0.02, ha="left", fontsize=11)
+    figure.suptitle(f"CAQR over block sizes, 1\u2009000\u2009000 × 192, {bench_csv.device_of(path)}", x=0.02, ha="left", fontsize=11)
     save(figure, out)
 
 
@@ -287,7 +238,7 @@ def plot_gram_schmidt(path, out):
         plain_log_ticks(axes.xaxis, sorted({int(r["cols"]) for r in rows}))
         axes.set_xlabel("columns of a square matrix")
         axes.set_ylabel("GFLOP/s, 2mn² for every code")
-        axes.set_title(f"Gram-Schmidt, {dtype}, {device_of(path)}")
+        axes.set_title(f"Gram-Schmidt, {dtype}, {bench_csv.device_of(path)}")
         figure.canvas.draw()
         label_ends(axes, ends)
     save(figure, out)
@@ -315,7 +266,7 @@ def plot_tensor_cores(path, out):
         axes.grid(axis="y", visible=False)
         axes.axvline(1, color="black", linewidth=0.8)
         axes.set_xlabel("cuSOLVER's time over Quoin's, Q and R in f32")
-        axes.set_title(f"{thousands(size)}², {device_of(path)}")
+        axes.set_title(f"{thousands(size)}², {bench_csv.device_of(path)}")
         axes.text(1.02, -0.9, "ratio, ‖I − QᵀQ‖ (required)", va="bottom", fontsize=8,
                   transform=axes.get_yaxis_transform())
     save(figure, out)
@@ -336,7 +287,7 @@ def batch_of(row):
 
 
 def plot_batched(path, out):
-    peaks = next((peaks for gpu, peaks in PEAKS.items() if gpu in device_of(path)), None)
+    peaks = next((peaks for gpu, peaks in PEAKS.items() if gpu in bench_csv.device_of(path)), None)
     rows = [r for r in bench_csv.read(path) if r["op"] == "factor" and r["seconds"]]
     codes = {"quoin": ("Quoin: V, tau, R", BLUE, "o"), "lapack": ("LAPACK in a loop", ORANGE, "P"),
              "cusolver": ("cuSOLVER geqrf in a loop", VERMILION, "^"), "cublas": ("cuBLAS geqrfBatched", GREEN, "D"),
@@ -389,36 +340,82 @@ def plot_batched(path, out):
             axes.set_xticks(range(len(batches)), [f"{thousands(c)} of {m} × {n}" for n, m, c in batches], rotation=40, ha="right",
                             fontsize=8)
         axes.set_ylabel("ms for the batch")
-        axes.set_title(f"Batches, {dtype}, {device_of(path)}")
+        axes.set_title(f"Batches, {dtype}, {bench_csv.device_of(path)}")
         axes.legend(frameon=False, fontsize=8)
     save(figure, out)
+
+
+# name in the results: label, colour, marker
+ORTHOGONALITY_CODES = {
+    "cgs": ("CGS", VERMILION, "s"),
+    "mgs": ("MGS", BLUE, "o"),
+    "cgs-selective": ("CGS, selective", ORANGE, "^"),
+    "cgs-always": ("CGS, always", PURPLE, "v"),
+    "mgs-always": ("MGS, always", SKY, "D"),
+    "householder": ("Householder", GREEN, "P"),
+    "tsqr": ("TSQR", "black", "x"),
+}
+UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
+
+
+def draw_orthogonality(axes, rows, dtype, labels):
+    u = UNIT[dtype]
+    kappas = sorted({float(row["condition"]) for row in rows})
+    ends = []
+    for code, (label, colour, marker) in ORTHOGONALITY_CODES.items():
+        points = sorted((float(r["condition"]), float(r["orthogonality"])) for r in rows if r["code"] == code)
+        axes.plot(*zip(*points), color=colour, marker=marker, markersize=4, linewidth=1.5)
+        ends.append((points[-1][1], label, colour))
+    for power, name in ((1, "κu"), (2, "κ²u")):
+        line = [(k, k**power * u) for k in kappas if k**power * u < 1]
+        axes.plot(*zip(*line), ":", color=GREY, linewidth=1.2)
+        axes.annotate(name, line[len(line) // 2], textcoords="offset points", xytext=(6, -10), color=GREY)
+    axes.axhline(u, color=GREY, linestyle=":", linewidth=1.2)
+    axes.annotate("u", (kappas[0], u), textcoords="offset points", xytext=(0, 4), color=GREY)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("κ(A)")
+    axes.set_ylabel("‖I − QᵀQ‖")
+    axes.set_title(dtype)
+    if labels:
+        axes.figure.canvas.draw()
+        label_ends(axes, ends)
+
+
+def plot_orthogonality(path, out):
+    rows = bench_csv.read(path)
+    dtypes = [dtype for dtype in ("f32", "f64") if any(row["dtype"] == dtype for row in rows)]
+    figure, all_axes = plt.subplots(1, len(dtypes), figsize=(4.4 * len(dtypes), 4.2), squeeze=False)
+    for axes, dtype in zip(all_axes[0], dtypes):
+        draw_orthogonality(axes, [row for row in rows if row["dtype"] == dtype], dtype, labels=dtype == dtypes[-1])
+    figure.tight_layout()
+    save(figure, out)
+
+
+# ending of a file's name: what draws it
+PICTURES = {
+    "_requirements": plot_requirements,
+    "_table1": lambda path, out: plot_rates(path, out, "rows", "Table I: sgeqrf, 192 columns"),
+    "_figure9": plot_figures_8_and_9,
+    "_gram_schmidt": plot_gram_schmidt,
+    "_tensor_cores": plot_tensor_cores,
+    "_batched": plot_batched,
+    "_batch_sizes": plot_batched,
+    "_tree_tuning": plot_tuning,
+    "orthogonality": plot_orthogonality,
+}
 
 
 def main(directory):
     drawn = 0
     for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
         out = path[:-len(".csv")]
-        if out.endswith("_requirements"):
-            plot_requirements(path, out)
-        elif out.endswith("_table1"):
-            plot_rates(path, out, "rows", "Table I: sgeqrf, 192 columns")
-        elif out.endswith("_figure9"):
-            plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows")
-            plot_speedups(path, out[:-len("9")] + "8")
-        elif out.endswith("_gram_schmidt"):
-            plot_gram_schmidt(path, out)
-        elif out.endswith("_tensor_cores"):
-            plot_tensor_cores(path, out)
-        elif out.endswith(("_batched", "_batch_sizes")):
-            plot_batched(path, out)
-        elif out.endswith("_tree_tuning"):
-            plot_tuning(path, out)
-        else:
-            continue
-        drawn += 1
+        for ending, plot in PICTURES.items():
+            if out.endswith(ending):
+                plot(path, out)
+                drawn += 1
     if drawn == 0:
-        sys.exit(f"results.py: {directory} holds no *_requirements.csv, *_table1.csv, *_figure9.csv, "
-                 "*_gram_schmidt.csv, *_tensor_cores.csv, *_batched.csv, *_batch_sizes.csv or *_tree_tuning.csv")
+        sys.exit(f"results.py: {directory} holds no " + ", ".join(f"*{ending}.csv" for ending in PICTURES))
 
 
 if __name__ == "__main__":

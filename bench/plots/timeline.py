@@ -11,8 +11,8 @@ import json
 import sys
 from typing import NamedTuple
 
-import results
-from results import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt
+import style
+from style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt
 
 # the steps of the blocked algorithm keep their colours; what else there is takes the next of the others
 COLOURS = {"panel": VERMILION, "update": BLUE, "T": GREEN, "S": ORANGE, "copy in": PURPLE, "copy out": SKY,
@@ -115,7 +115,7 @@ def draw(rows, out, title, begin=0.0, end=None):
     legend(axes, used, colours, 0.45 / len(rows) + 0.12)
     axes.set_xlabel("ms")
     axes.set_title(title)
-    results.save(figure, out)
+    style.save(figure, out)
 
 
 def main(arguments):

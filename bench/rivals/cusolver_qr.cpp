@@ -52,27 +52,27 @@ CusolverQR<T>::CusolverQR(Context<Cuda>& ctx, Index m, Index n)
 }
 
 template <class T>
-void CusolverQR<T>::geqrf(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
-    QUOIN_CUDA_CHECK(Cusolver<T>::geqrf(ctx.state().solver(), m_, n_, A.data(), dimension(A.ld()), tau_.data(),
+void CusolverQR<T>::geqrf(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
+    QUOIN_CUDA_CHECK(Cusolver<T>::geqrf(ctx.state().solver(), m_, n_, A.data, dimension(A.ld), tau_.data(),
                                         work_.data(), static_cast<int>(work_.rows()), info_.data()));
 }
 
 template <class T>
-void CusolverQR<T>::orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A, const Matrix<T, Cuda>& tau) {
-    QUOIN_CUDA_CHECK(Cusolver<T>::orgqr(ctx.state().solver(), m_, k_, k_, A.data(), dimension(A.ld()), tau.data(),
+void CusolverQR<T>::orgqr(Context<Cuda>& ctx, MatrixView<T, Cuda> A, const Matrix<T, Cuda>& tau) {
+    QUOIN_CUDA_CHECK(Cusolver<T>::orgqr(ctx.state().solver(), m_, k_, k_, A.data, dimension(A.ld), tau.data(),
                                         work_.data(), static_cast<int>(work_.rows()), info_.data()));
 }
 
 template <class T>
-void CusolverQR<T>::ormqr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, Matrix<T, Cuda>& C) {
+void CusolverQR<T>::ormqr(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> C) {
     const cusolverDnHandle_t solver = ctx.state().solver();
-    const int p = dimension(C.cols());
+    const int p = dimension(C.cols);
     int size = 0;
-    QUOIN_CUDA_CHECK(Cusolver<T>::ormqr_size(solver, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, m_, p, k_, A.data(),
-                                             dimension(A.ld()), tau_.data(), C.data(), dimension(C.ld()), &size));
+    QUOIN_CUDA_CHECK(Cusolver<T>::ormqr_size(solver, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, m_, p, k_, A.data, dimension(A.ld),
+                                             tau_.data(), C.data, dimension(C.ld), &size));
     if (work_.rows() < size) work_ = Matrix<T, Cuda>(ctx, size, 1);
-    QUOIN_CUDA_CHECK(Cusolver<T>::ormqr(solver, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, m_, p, k_, A.data(), dimension(A.ld()),
-                                        tau_.data(), C.data(), dimension(C.ld()), work_.data(),
+    QUOIN_CUDA_CHECK(Cusolver<T>::ormqr(solver, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, m_, p, k_, A.data, dimension(A.ld),
+                                        tau_.data(), C.data, dimension(C.ld), work_.data(),
                                         static_cast<int>(work_.rows()), info_.data()));
 }
 

@@ -14,13 +14,13 @@ public:
     CusolverQR(Context<Cuda>& ctx, Index m, Index n);
 
     /// A := V below the diagonal, R on and above it. Enqueued.
-    void geqrf(Context<Cuda>& ctx, Matrix<T, Cuda>& A);
+    void geqrf(Context<Cuda>& ctx, MatrixView<T, Cuda> A);
     /// The first k = min(m, n) columns of A := thin Q, from what geqrf left there and in tau. Enqueued.
-    void orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A) { orgqr(ctx, A, tau_); }
+    void orgqr(Context<Cuda>& ctx, MatrixView<T, Cuda> A) { orgqr(ctx, A, tau_); }
     /// Forms Q with the caller's tau, k×1.
-    void orgqr(Context<Cuda>& ctx, Matrix<T, Cuda>& A, const Matrix<T, Cuda>& tau);
+    void orgqr(Context<Cuda>& ctx, MatrixView<T, Cuda> A, const Matrix<T, Cuda>& tau);
     /// C := QᵀC, from what geqrf left in A and in tau. Enqueued; the workspace is allocated at the first call.
-    void ormqr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, Matrix<T, Cuda>& C);
+    void ormqr(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T, Cuda> C);
 
 private:
     int m_, n_, k_;

@@ -11,8 +11,6 @@ compiled with OpenMP and without, which is as a rule faster.
 """
 
 import argparse
-import csv
-import datetime
 import importlib.metadata
 import json
 import os
@@ -27,6 +25,8 @@ import numpy as np
 from scipy.integrate import RK45, solve_ivp
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import bench_csv
 SEGMENT = 0.1
 
 
@@ -164,14 +164,8 @@ def main():
         for row in rows_of(case, arguments.program, arguments.threads or [1, 2], arguments.repeat):
             print(", ".join(str(value) for value in row.values()), flush=True)
             rows.append(row)
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    quoin = subprocess.run([arguments.program, "--version"], capture_output=True, text=True).stdout.strip()
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("jitcode", "symengine", "numpy", "scipy"))
-    with open(arguments.file, "w", newline="") as file:
-        file.write(f"# commit: {commit}; {datetime.date.today()}; {cpu_name()}; {quoin}; {versions}, Python {platform.python_version()}\n")
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    bench_csv.write(arguments.file, rows, arguments.program, cpu_name(), f"{versions}, Python {platform.python_version()}")
 
 
 if __name__ == "__main__":

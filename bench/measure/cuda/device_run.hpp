@@ -1,13 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "measure/cuda/accuracy.hpp"
-#include "rivals/cusolver_qr.hpp"
 #include "measure/cuda/device.hpp"
 #include "measure/measure_case.hpp"
 #include "quoin/cuda.hpp"
+#include "rivals/cusolver_qr.hpp"
 
 namespace quoin::cli {
 
@@ -52,7 +52,7 @@ private:
                 return;
             }
             if (operation_ == Operation::Factor) {
-                factorization_.push_back(std::move(f));
+                factorization_.emplace(std::move(f));
             } else {
                 thin_ = std::move(f).take_thin(ctx_);
             }
@@ -62,10 +62,10 @@ private:
     void measure_accuracy(Measurement& result) {
         const Index m = plan_.rows, n = plan_.cols;
         if (operation_ == Operation::Factor) {
-            thin_ = std::move(factorization_.back()).take_thin(ctx_);
+            thin_ = std::move(*factorization_).take_thin(ctx_);
         } else if (operation_ == Operation::Geqrf) {
             thin_.R = bench::upper_trapezoid(ctx_, thin_.Q);
-            bench::CusolverQR<T>(ctx_, m, n).orgqr(ctx_, thin_.Q, tau_);
+            bench::CusolverQR<T>(ctx_, m, n).orgqr(ctx_, thin_.Q.view(), tau_);
             if (m < n) {
                 Matrix<T, Cuda> thin(ctx_, m, m);
                 copy<T>(ctx_, std::as_const(thin_.Q).view().col_block({0, m}), thin.view());
@@ -77,7 +77,7 @@ private:
     }
 
     void clear() {
-        factorization_.clear();
+        factorization_.reset();
         thin_ = {};
         tau_ = {};
     }
@@ -87,7 +87,7 @@ private:
     Operation operation_;
     Plan plan_;
     Method method_ = Method::Auto;
-    std::vector<QR<T, Cuda>> factorization_;  // one or none
+    std::optional<QR<T, Cuda>> factorization_;
     ThinQR<T, Cuda> thin_;
     Matrix<T, Cuda> tau_;
 };

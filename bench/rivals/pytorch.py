@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Runs robust PCA written in PyTorch on the GPU and adds its rows to a file of `quoin bench paper rpca --csv FILE`.
+"""Times PyTorch on the GPU for the cases of results files and adds its rows to them. Quoin's columns are those that a file holds.
 
-    python3 bench/rivals/pytorch_rpca.py FILE
+    python3 bench/rivals/pytorch.py bench/results/h100_table1.csv ...
 
-Inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a matrix of the same size: a textured background whose
-brightness drifts, noise, moving squares. Route qr: torch.linalg.qr(X) and the svd of R; svd: torch.linalg.svd(X). Seconds
-of wall time to the tolerance, after a run of three iterations.
+QR, in files of `quoin bench`: thin-qr: torch.linalg.qr(A); r-only: torch.linalg.qr(A, mode="r"); geqrf and factor:
+torch.geqrf(A). A is a stack where the file has batches. PyTorch returns new tensors and copies A where it must, which counts.
+Events around the call, the median of the runs of half a second (3 to 30) after two.
+
+Robust PCA, in files of `quoin bench paper rpca`: inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a matrix of the same size:
+a textured background whose brightness drifts, noise, moving squares. Route qr: torch.linalg.qr(X) and the svd of R; svd:
+torch.linalg.svd(X). Seconds of wall time to the tolerance, after a run of three iterations.
 """
 
 import argparse
 import pathlib
+import statistics
 import sys
 import time
 
@@ -19,7 +24,58 @@ import bench_csv
 TOLERANCES = ("1e-3", "1e-5")
 
 
-def pytorch_rows(rows, pursuit_of):
+def rows_of_qr(rows, seconds_of):
+    """One row against "pytorch" for every case of Quoin; `seconds_of(shape, dtype, op)`, None: not measured."""
+    added, seen, times = [], set(), {}
+    for row in rows:
+        shape, dtype, op = tuple(int(row[size]) for size in ("count", "rows", "cols") if size in row), row["dtype"], row["op"]
+        case = (shape, dtype, op, row.get("method"))
+        if case in seen or not row["seconds"]:
+            continue
+        seen.add(case)
+        run = (shape, dtype, "geqrf" if op == "factor" else op)
+        if run not in times:
+            times[run] = seconds_of(*run)
+        if times[run] is None:
+            continue
+        new = {"reference": "pytorch", "reference_seconds": f"{times[run]:.6g}",
+               "reference_gflops": f"{1e-9 * bench_csv.flops(row) / times[run]:.6g}",
+               "ratio": f"{times[run] / float(row['seconds']):.6g}", "required_ratio": ""}
+        added.append({column: new.get(column, value) for column, value in row.items()})
+    return added
+
+
+def qr_on_gpu(shape, dtype, op):
+    import torch
+
+    name = "x".join(map(str, shape))
+    try:
+        A = torch.randn(shape, device="cuda", dtype=torch.float32 if dtype == "f32" else torch.float64)
+        run = {"thin-qr": lambda: torch.linalg.qr(A), "r-only": lambda: torch.linalg.qr(A, mode="r"),
+               "geqrf": lambda: torch.geqrf(A)}[op]
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+
+        def seconds():
+            torch.cuda.synchronize()
+            begin.record()
+            run()
+            end.record()
+            end.synchronize()
+            return 1e-3 * begin.elapsed_time(end)
+
+        seconds()
+        warm_up = seconds()
+        times = [seconds() for _ in range(min(30, max(3, round(0.5 / max(warm_up, 1e-3)))))]
+        print(f"{name} {dtype} {op}: pytorch {statistics.median(times):.4g} s", file=sys.stderr, flush=True)
+        return statistics.median(times)
+    except torch.cuda.OutOfMemoryError:
+        print(f"{name} {dtype} {op}: pytorch skipped, out of memory", file=sys.stderr, flush=True)
+        return None
+    finally:
+        torch.cuda.empty_cache()
+
+
+def rows_of_rpca(rows, pursuit_of):
     """One row a route for the size that the file holds; `pursuit_of(rows, cols, route)` returns the columns measured."""
     size = {(int(row["rows"]), int(row["cols"])) for row in rows}
     added = []
@@ -88,7 +144,7 @@ def pursue(M, route, torch, rho=1.5, max_iterations=100):
     return found
 
 
-def pursuit_on_gpu(m, n, route):
+def rpca_on_gpu(m, n, route):
     import torch
 
     M = video(m, n, torch)
@@ -102,9 +158,11 @@ def pursuit_on_gpu(m, n, route):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", help="results of quoin bench paper rpca as CSV, to which rows are added")
-    path = parser.parse_args().file
+    parser.add_argument("files", nargs="+", help="results of quoin bench as CSV, to which rows are added")
+    arguments = parser.parse_args()
     import torch
 
-    rows = pytorch_rows(bench_csv.read(path), pursuit_on_gpu)
-    bench_csv.append(path, rows, f"pytorch: {torch.__version__}")
+    for path in arguments.files:
+        rows = bench_csv.read(path)
+        added = rows_of_rpca(rows, rpca_on_gpu) if "route" in rows[0] else rows_of_qr(rows, qr_on_gpu)
+        bench_csv.append(path, added, f"pytorch: {torch.__version__}")
