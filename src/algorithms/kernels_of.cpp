@@ -107,7 +107,11 @@ private:
     }
     void add_gram_schmidt() {
         const Index width = std::min(plan_.panel_width, n_), p = n_ - width;
-        if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) add_cholesky(m_, width, false);
+        if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
+            add_cholesky(m_, width, false);
+        } else {
+            add(fmt::format("panels of {} columns", width), Names::orthonormalization());
+        }
         if (p == 0) return;
         add(fmt::format("QᵀW of {} and {} columns", width, p),
             Names::inner_product(m_, width, p, bytes_, plan_.arithmetic));

@@ -68,6 +68,10 @@ std::string HostNames::node(Index fan_in, Index width) {
     return panel((fan_in - 1) * width, width, 0);
 }
 template <>
+std::string HostNames::orthonormalization() {
+    return with_instruction_set("a sweep a column", "host/gram_schmidt.cpp");
+}
+template <>
 std::string HostNames::inner_product(Index, Index, Index, Index, Arithmetic) {
     return with_instruction_set("blocks of rows in cache", "host/tall.cpp");
 }
