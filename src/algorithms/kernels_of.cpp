@@ -30,6 +30,7 @@ public:
             case Method::CAQR: add_tree(plan_.method); break;
             case Method::ModifiedGramSchmidt:
             case Method::ClassicalGramSchmidt: add_gram_schmidt(); break;
+            case Method::RandomizedCholeskyQR: add("S A, a sketch of A", Names::sketch()); [[fallthrough]];
             default: add_cholesky(m_, n_, plan_.q == QForm::Reflectors);
         }
         if (plan_.fallback != Method::Auto) add_tree(plan_.fallback);

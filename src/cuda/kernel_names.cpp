@@ -113,6 +113,10 @@ std::string KernelNames<Cuda>::node(Index fan_in, Index width) {
     return fmt::format("{} warps (trees/factor_node.cuh)", node_warps[node_row(fan_in, tiles)]);
 }
 template <>
+std::string KernelNames<Cuda>::sketch() {
+    return "segments of rows (cholesky/sketch.cuh)";
+}
+template <>
 std::string KernelNames<Cuda>::orthonormalization() {
     return "a launch a column (gram_schmidt/orthonormalize.cuh)";
 }
