@@ -101,8 +101,8 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                        factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
-        {"plan", "dtype q memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " + common +
-                     factoring + "compact-wy keep-s full-t "},
+        {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
+                     common + factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},
         {"rpca",
@@ -136,6 +136,22 @@ TEST_F(Cli, LoadsFewLibraries) {
     ASSERT_EQ(std::system(fmt::format("ldd {} > ../libraries", program.string()).c_str()), 0);
     const std::vector<std::string> libraries = lines_of(contents("../libraries"));
     EXPECT_LE(libraries.size(), 20u) << contents("../libraries");
+}
+
+TEST_F(Cli, PlansNameTheKernels) {
+    const Outcome plain = quoin_run("plan 3000x40 --method cholesky-qr2"),
+                  named = quoin_run("plan 3000x40 --method cholesky-qr2 --kernels");
+    ASSERT_EQ(named.exit_code, 0) << named.err;
+    EXPECT_EQ(named.out.find(plain.out), 0u) << "the plan comes first";
+    const std::vector<std::string> lines = lines_of(named.out.substr(plain.out.size()));
+    ASSERT_EQ(lines.size(), 3u) << named.out;
+    EXPECT_EQ(lines[0].find("  AᵀA of 40 columns: "), 0u) << lines[0];
+    EXPECT_NE(lines[0].find("(host/tall.cpp)"), std::string::npos) << lines[0];
+    const std::string plan = "plan 3000x40 --method cholesky-qr2 --json";
+    EXPECT_EQ(json_value(quoin_run(plan).out, "kernels"), "");
+    const std::string json = quoin_run(plan + " --kernels").out;
+    EXPECT_NE(json.find("\"kernels\": [{\"step\": \"AᵀA of 40 columns\", \"kernel\": \""), std::string::npos) << json;
+    expect_error(quoin_run("plan 3000x40 --ranks 2 --kernels"), usage_error, {"--ranks", "--kernels"});
 }
 
 TEST_F(Cli, PlansForRanks) {

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <random>
 #include <regex>
@@ -493,6 +495,32 @@ TYPED_TEST(PlanOf, EverySizeIsPlannedAtOnce) {
     }
     EXPECT_GE(plan_file_qr<T>(this->ctx, n - 1, n - 1, {.memory = 0x1p37}).flops,
               1.3 * std::pow(static_cast<double>(n), 3));
+}
+
+/// Every plan has kernels for its steps, in its order, and each names its file in this repository.
+TYPED_TEST(PlanOf, EveryStepHasAKernel) {
+    const auto source = std::filesystem::path(__FILE__).parent_path().parent_path() / "src";
+    for (auto [m, n] : shapes) {
+        for (Method method : every_method()) {
+            if (m < n && method != Method::BlockedHouseholder && method != Method::CAQR) continue;
+            const Plan plan = this->plan(m, n, {.method = method});
+            const auto kernels = kernels_of<Host>(plan);
+            SCOPED_TRACE(to_string(plan));
+            EXPECT_FALSE(kernels.empty());
+            for (const auto& [step, kernel] : kernels) {
+                EXPECT_FALSE(step.empty());
+                std::smatch file;
+                if (step.find("panel") == 0 && kernel.find("reconstruction") != std::string::npos) continue;
+                ASSERT_TRUE(std::regex_search(kernel, file, std::regex(R"(\(([a-z_/]+\.[ch]pp)\))"))) << kernel;
+                EXPECT_TRUE(std::filesystem::exists(source / file[1].str())) << kernel;
+            }
+        }
+    }
+    // panels that shrink below the reconstructed ones, each kernel once
+    const auto panels = kernels_of<Host>(this->plan(5000, 5000, {.method = BlockedHouseholder{100}}));
+    const auto is_panel = [](const KernelUse& use) { return use.step.find("panels of 5000 to ") == 0; };
+    EXPECT_EQ(std::count_if(panels.begin(), panels.end(), is_panel), 1);
+    EXPECT_TRUE(kernels_of<Host>(this->plan(0, 0)).empty());
 }
 
 /// Σ i² by groups, against its closed form.

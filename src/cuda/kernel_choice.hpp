@@ -55,15 +55,15 @@ struct ColumnLanes {
 };
 inline constexpr ColumnLanes column_lanes[] = {{16, 8}, {16, 16}, {64, 8}, {32, 32}, {64, 32}};
 
-/// A cluster of up to `max_row_blocks` blocks of up to `threads` threads, each with `rows` rows of `cols` columns.
-/// Taller matrices than `factored_rows` are faster in strips.
+/// Blocks of a cluster.
+inline constexpr int max_row_blocks = 16;
+/// A cluster of blocks of up to `threads` threads, each with `rows` rows of `cols` columns. Taller matrices than
+/// `factored_rows` are faster in strips.
 struct ClusterRows {
     int cols, rows, threads;
     Index factored_rows;
-    constexpr Index max_rows() const;
+    constexpr Index max_rows() const { return Index(max_row_blocks) * threads * rows; }
 };
-inline constexpr int max_row_blocks = 16;
-constexpr Index ClusterRows::max_rows() const { return Index(max_row_blocks) * threads * rows; }
 inline constexpr ClusterRows cluster_rows_f32[] = {{4, 8, 512, 65536},  {8, 4, 512, 32768},  {8, 8, 512, 65536},
                                                    {16, 2, 512, 16384}, {16, 4, 512, 32768}, {32, 2, 256, 8192}};
 inline constexpr ClusterRows cluster_rows_f64[] = {
@@ -179,7 +179,7 @@ constexpr bool is_batch(Index m, Index n, Index element_bytes, Arithmetic arithm
     return kernel != BatchKernel::None &&
            (kernel != BatchKernel::Strips || arithmetic == Arithmetic::Auto || arithmetic == full);
 }
-/// Whether the kernels of a batch are also the fastest for one m×n matrix, and for products of its Q with p columns.
+/// Whether the kernels of a batch are also the fastest for one m×n matrix, and for its Q times p columns.
 constexpr bool is_batch_of_one(Index m, Index n, Index element_bytes, Arithmetic arithmetic) {
     return is_batch(m, n, element_bytes, arithmetic) &&
            (n <= max_cols_alone(element_bytes) || m * n <= max_entries_alone);
@@ -309,8 +309,9 @@ constexpr int node_row(Index fan_in, Index member_tiles) {
 
 // CholeskyQR of a tall m×n A.
 
-/// Columns up to which: a thread has a row; a pass fuses solve and product; the kernels solve; they make Gram matrices.
+/// Most columns of a row that one thread holds, of a pass that fuses solve and product, and of the kernels that solve.
 inline constexpr int few_cols = 8, narrow_cols = 64, tall_max_cols = 192;
+/// Most columns of the kernels for Gram matrices.
 constexpr int gram_max_cols_of(Index element_bytes) { return element_bytes == sizeof(float) ? 256 : tall_max_cols; }
 template <class T>
 inline constexpr int gram_max_cols = gram_max_cols_of(sizeof(T));
@@ -374,8 +375,7 @@ enum class SvdKernel {
     Host,  ///< LAPACK's gesdd on the host
     Polar  ///< cuSOLVER's gesvdp with a certificate
 };
-/// Columns of the widest R whose SVD the host computes. H100 with 16 cores of its
-/// host, f32 / f64 ms, copies included:
+/// Columns of the widest R whose SVD the host computes. H100 with 16 cores of its host, f32 / f64 ms, copies included:
 ///   columns                    32            64           100           192           512          1000
 ///   host gesdd          0.20 / 0.23   0.68 / 0.53   1.05 / 1.53   4.91 / 7.28   49.4 / 97.2    261 / 592
 ///     values alone      0.09 / 0.10   0.32 / 0.24   0.49 / 0.67   2.12 / 3.19   24.4 / 45.9    161 / 348

@@ -113,6 +113,14 @@ std::string KernelNames<Cuda>::node(Index fan_in, Index width) {
     return fmt::format("{} warps (trees/factor_node.cuh)", node_warps[node_row(fan_in, tiles)]);
 }
 template <>
+std::string KernelNames<Cuda>::sketch() {
+    return "segments of rows (cholesky/sketch.cuh)";
+}
+template <>
+std::string KernelNames<Cuda>::orthonormalization() {
+    return "a launch a column (gram_schmidt/orthonormalize.cuh)";
+}
+template <>
 std::string KernelNames<Cuda>::inner_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
     return in_words(choose_inner_product(m, k, p, element_bytes, arithmetic), "products/gram.cuh");
 }

@@ -31,7 +31,7 @@ std::string HostNames::batch(Index m, Index n, Index) {
 template <>
 std::string HostNames::panel(Index m, Index, Index) {
     return with_instruction_set(
-        fmt::format("by halves, the last {} columns one by one", HostTuned::column_by_column(m)),
+        fmt::format("recursively, the last {} columns one by one", HostTuned::column_by_column(m)),
         "host/block_reflector.hpp");
 }
 template <>
@@ -66,6 +66,14 @@ std::string HostNames::leaf(Index rows, Index width) {
 template <>
 std::string HostNames::node(Index fan_in, Index width) {
     return panel((fan_in - 1) * width, width, 0);
+}
+template <>
+std::string HostNames::sketch() {
+    return with_instruction_set("blocks of rows in cache", "host/sketch.cpp");
+}
+template <>
+std::string HostNames::orthonormalization() {
+    return with_instruction_set("a sweep a column", "host/gram_schmidt.cpp");
 }
 template <>
 std::string HostNames::inner_product(Index, Index, Index, Index, Arithmetic) {

@@ -26,6 +26,10 @@ struct KernelNames {
     /// Leaves of `rows` rows, and nodes of `fan_in` members, of a tree over panels of `width` columns.
     static std::string leaf(Index rows, Index width);
     static std::string node(Index fan_in, Index width);
+    /// S A of a sketch.
+    static std::string sketch();
+    /// Modified Gram-Schmidt of a few columns.
+    static std::string orthonormalization();
     /// AᵀB of an m×k A and an m×p B, and C − A B of an m×k A and an m×p C.
     static std::string inner_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic);
     static std::string subtracted_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic);

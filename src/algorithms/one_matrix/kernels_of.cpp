@@ -31,6 +31,7 @@ public:
             case Method::CAQR: add_tree(plan_.method); break;
             case Method::ModifiedGramSchmidt:
             case Method::ClassicalGramSchmidt: add_gram_schmidt(); break;
+            case Method::RandomizedCholeskyQR: add("S A, a sketch of A", Names::sketch()); [[fallthrough]];
             default: add_cholesky(m_, n_, plan_.q == QForm::Reflectors);
         }
         if (plan_.fallback != Method::Auto) add_tree(plan_.fallback);
@@ -108,7 +109,11 @@ private:
     }
     void add_gram_schmidt() {
         const Index width = std::min(plan_.panel_width, n_), p = n_ - width;
-        if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) add_cholesky(m_, width, false);
+        if (plan_.gram_schmidt_panel == GramSchmidtPanel::CholeskyQR2) {
+            add_cholesky(m_, width, false);
+        } else {
+            add(fmt::format("panels of {} columns", width), Names::orthonormalization());
+        }
         if (p == 0) return;
         add(fmt::format("QᵀW of {} and {} columns", width, p),
             Names::inner_product(m_, width, p, bytes_, plan_.arithmetic));

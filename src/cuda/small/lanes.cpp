@@ -12,6 +12,7 @@
 
 #include "cuda/runtime/state.hpp"
 #include "cuda/small/batch.hpp"
+#include "cuda/tuning.hpp"
 
 namespace quoin::cuda {
 
