@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "devices.hpp"
-#include "host/observed.hpp"
+#include "host/entry_norms.hpp"
 #include "robust_pca/gram.hpp"
 #include "robust_pca/pursuit_iteration.hpp"
 #include "robust_pca/tuning.hpp"

@@ -26,6 +26,10 @@ using SumsView = MatrixView<PursuitSums, D>;
 template <class D>
 PursuitSums read_sums(Context<D>& ctx, SumsView<D> sums);
 
+/// X := M where observed, 0 elsewhere.
+template <class T, class D>
+void copy_observed(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed, View<T, D> X);
+
 /// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X :=
 /// L. Sums: sparse, change, nonzeros.
 template <class T, class D>

@@ -115,22 +115,20 @@ public:
     void check() { throw_if_stopped(ctx_); }
 
     const std::vector<T>& spectrum_of_M(SpectrumNeeds needs) {
-        scaled_copy<T>(ctx_, 1, M_, options_.observed, f_.L.view());
-        x_.find(ctx_, f_.L.view(), needs);
-        return x_.s;
+        return spectrum(needs);  // L is M before the first step
     }
     void start(double scale_of_Y, double mu) {
+        if (options_.Y.data) {
+            copy<T>(ctx_, options_.Y, f_.Y.view());
+        } else if (scale_of_Y > 0) {
+            scaled_copy<T>(ctx_, scale_of_Y, f_.L.view(), f_.Y.view());
+        } else {
+            set_zero(ctx_, f_.Y.view());
+        }
         if (options_.L.data) {
             copy<T>(ctx_, options_.L, f_.L.view());
         } else {
             set_zero(ctx_, f_.L.view());
-        }
-        if (options_.Y.data) {
-            copy<T>(ctx_, options_.Y, f_.Y.view());
-        } else if (scale_of_Y > 0) {
-            scaled_copy<T>(ctx_, scale_of_Y, M_, options_.observed, f_.Y.view());
-        } else {
-            set_zero(ctx_, f_.Y.view());
         }
         set_zero(ctx_, f_.S.view());
         passes_.emplace(ctx_, M_, options_.observed, f_);
@@ -158,12 +156,12 @@ private:
     std::optional<Passes<T, D>> passes_;
 };
 
-/// For m >= n, and norms of M whose squares T holds.
+/// For m >= n, and norms of M whose squares T holds. `known`: M with 0 in the entries that are not observed.
 template <class T, class D>
-RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNorms& norms,
+RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, Matrix<T, D>&& known, const EntryNorms& norms,
                        const RobustPcaOptions<T, D>& options) {
     RobustPca<T, D> f;
-    f.L = Matrix<T, D>(ctx, M.rows, M.cols);
+    f.L = std::move(known);
     f.S = Matrix<T, D>(ctx, M.rows, M.cols);
     f.Y = Matrix<T, D>(ctx, M.rows, M.cols);
     f.lambda = lambda_of(options, M.rows, M.cols);
@@ -191,12 +189,16 @@ constexpr int safe_for_pursuit = Scalar<T>::safe_exponent / 2;
 /// and λ.
 template <class T, class D>
 RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
-    const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);
+    Matrix<T, D> known(ctx, M.rows, M.cols);
+    copy_observed<T>(ctx, M, options.observed, known.view());
+    const EntryNorms norms = entry_norms<T>(ctx, known.view());
     const int e = range_exponent<T>(norms.largest, safe_for_pursuit<T>);
-    if (e == 0) return pursue<T, D>(ctx, M, norms, options);
+    if (e == 0) return pursue<T, D>(ctx, M, std::move(known), norms, options);
 
-    const Matrix<T, D> scaled = scaled_by_power<T, D>(ctx, -e, M, options.observed);
-    Matrix<T, D> L;
+    scale_by_power<T, D>(ctx, -e, known.view(), known.view());
+    const EntryNorms scaled_norms = entry_norms<T>(ctx, known.view());
+    Matrix<T, D> scaled(ctx, M.rows, M.cols), L;
+    copy<T>(ctx, known.view(), scaled.view());
     if (options.L.data) {
         L = scaled_by_power<T, D>(ctx, -e, options.L);
         options.L = L.view();
@@ -213,7 +215,7 @@ RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, Robus
             return told(step);
         };
     }
-    RobustPca<T, D> f = pursue<T, D>(ctx, scaled.view(), entry_norms<T>(ctx, scaled.view(), options.observed), options);
+    RobustPca<T, D> f = pursue<T, D>(ctx, scaled.view(), std::move(known), scaled_norms, options);
     scale_by_power<T, D>(ctx, e, f.L.view(), f.L.view());
     scale_by_power<T, D>(ctx, e, f.S.view(), f.S.view());
     restore(f.last);

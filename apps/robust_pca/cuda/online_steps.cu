@@ -2,7 +2,7 @@
 //
 //   product_parts     Uᵀx: a block of 256 threads owns every (grid)-th run of 256 rows and 8 columns of U, a thread 8 sums in double,
 //                     which are added in a fixed tree; `sum_products` adds the blocks', a warp a column, in order.
-//   elementwise       m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums (observed.cuh).
+//   elementwise       m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums (chunks.cuh).
 //   row_quantiles     medians and quantiles of the first columns: a thread a row, Batcher's network in workspace where
 //                     neighbours' numbers lie side by side. Compare-exchanges go to L2.
 //
@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/elements/chunks.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/elements/observed.cuh"
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
@@ -196,7 +196,7 @@ std::vector<double> read_numbers(Context<Cuda>& ctx, View<const double, Cuda> nu
 
 template <class T, class D>
 double start_from_column(Context<D>& ctx, View<const T, D> m, float guess, View<T, D> u, RowRecords<T, D> rows) {
-    const double norm = std::sqrt(entry_norms<T>(ctx, m, {}).squares);
+    const double norm = std::sqrt(entry_norms<T>(ctx, m).squares);
     for_each_element(ctx, m.rows, 1, [=] __device__(Index i, Index) {
         u.data[i] = norm > 0 ? static_cast<T>(static_cast<double>(m.data[i]) / norm) : T(0);
         rows.set(i, {0, guess, guess, 0, 0, 0});
@@ -214,7 +214,7 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, 
                 r = scale * (M.data[i + j * M.ld] - median.data[i]);
         R.data[p + j * R.ld] = max(-most, min(r, most));
     });
-    return entry_norms<T>(ctx, median, {}).squares;
+    return entry_norms<T>(ctx, median).squares;
 }
 
 template <class T, class D>
