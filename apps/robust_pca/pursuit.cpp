@@ -6,7 +6,7 @@
 #include "host/device.hpp"
 #include "host/parallel.hpp"
 #include "robust_pca/gram.hpp"
-#include "robust_pca/pursuit_in_one_pass.hpp"
+#include "robust_pca/pursuit.hpp"
 
 namespace quoin {
 
@@ -76,11 +76,7 @@ void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View
     });
     PursuitSums& total = *sums.data;
     total.sparse = total.change = total.nonzeros = 0;
-    for (const PursuitSums& part : parts) {
-        total.sparse += part.sparse;
-        total.change += part.change;
-        total.nonzeros += part.nonzeros;
-    }
+    for (const PursuitSums& part : parts) total.add(part);
 }
 
 template <class T, class D>
@@ -172,14 +168,11 @@ void update_low_rank_and_multipliers(Context<D>& ctx, View<const T, D> P, View<c
     });
     PursuitSums& total = *sums.data;
     total.residual = total.multipliers = 0;
-    for (const PursuitSums& part : parts) {
-        total.residual += part.residual;
-        total.multipliers += part.multipliers;
-    }
+    for (const PursuitSums& part : parts) total.add(part);
     ctx.state().add_flops(flops);
 }
 
 QUOIN_IMPLEMENT(Host, copy_observed, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
-                update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
+                update_low_rank_and_multipliers)
 
 }  // namespace quoin

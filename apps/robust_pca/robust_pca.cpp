@@ -49,7 +49,7 @@ class Passes {
 public:
     Passes(Context<D>& ctx, MatrixView<const T, D> M, MatrixView<const std::uint8_t, D> observed, RobustPca<T, D>& f)
         : ctx_(ctx), M_(M), observed_(observed), f_(f), sums_(ctx, 1, 2) {
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             next_X_ = Matrix<T, D>(ctx, M.rows, M.cols);
             next_S_ = Matrix<T, D>(ctx, M.rows, M.cols);
         }
@@ -61,7 +61,7 @@ public:
     /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration. A stable pursuit has Y = 0, and μ = 0 here.
     PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
         const Span span(ctx_, "L, Y and S");
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             update_multipliers_and_sparse<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu,
                                              f_.lambda / next_mu, f_.Y.view(), next_X_.view(), next_S_.view(),
                                              sums(now_), sums(1 - now_));
@@ -73,7 +73,7 @@ public:
     }
     /// To the S and X of the next iteration.
     void go_on(double next_mu) {
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             std::swap(f_.L, next_X_);
             std::swap(f_.S, next_S_);
             now_ = 1 - now_;
@@ -83,7 +83,7 @@ public:
     }
     /// L in its place, for the P of the last iteration.
     void end(MatrixView<const T, D> P) {
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             multiply_right<T>(ctx_, f_.L.view(), P, next_X_.view());
             std::swap(f_.L, next_X_);
             ctx_.wait();
@@ -247,15 +247,12 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaO
 
 template <class T, class D>
 RobustPcaWindows<T, D>::RobustPcaWindows(Index rows, Index carried) : rows_(rows), carried_(carried) {
-    if (rows < 0 || carried < 0) {
-        throw InvalidArgument(
-            fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
-    }
+    check_window_sizes(rows, carried);
 }
 
 template <class T, class D>
 MatrixView<T, D> RobustPcaWindows<T, D>::columns(Context<D>& ctx, Index count) {
-    if (count < 1) throw InvalidArgument(fmt::format("a window must have columns, and {} are asked for", count));
+    check_window_columns(count);
     const Index carried = background_.cols();
     if (M_.cols() < carried + count) {
         M_ = {};
@@ -268,18 +265,14 @@ MatrixView<T, D> RobustPcaWindows<T, D>::columns(Context<D>& ctx, Index count) {
 
 template <class T, class D>
 auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> options) -> Window {
-    if (count_ == 0) throw InvalidArgument("give the window its columns before it is solved");
-    if (options.L.data || options.Y.data || options.observed.data) {
-        throw InvalidArgument(
-            "windows take no L, no Y and no mask of entries: each starts from the background of the one before");
-    }
+    check_window(count_ > 0, options);
     const Index carried = background_.cols(), n = carried + count_;
     Window window{robust_pca<T, D>(ctx, M_.view().col_block({0, n}), options), carried};
     count_ = 0;
     const Index kept = std::min(carried_, n);
     if (background_.cols() != kept) background_ = Matrix<T, D>(ctx, rows_, kept);
     for (Index i = 0; i < kept; ++i) {
-        const Index j = (2 * i + 1) * n / (2 * kept);
+        const Index j = carried_column(i, n, kept);
         copy<T>(ctx, window.parts.L.view().col_block({j, j + 1}), background_.view().col_block({i, i + 1}));
     }
     return window;

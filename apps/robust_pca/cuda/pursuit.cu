@@ -22,7 +22,7 @@
 #include "cuda/runtime/device.hpp"
 #include "robust_pca/cuda/jacobi.cuh"
 #include "robust_pca/cuda/update_multipliers_and_sparse.cuh"
-#include "robust_pca/pursuit_in_two_passes.hpp"
+#include "robust_pca/pursuit.hpp"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {
@@ -352,6 +352,6 @@ void multiply_right(Context<D>& ctx, View<const T, D> X, View<const T, D> P, Vie
 }
 
 QUOIN_IMPLEMENT(Cuda, copy_observed, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
-                update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
+                update_multipliers_and_sparse, multiply_right)
 
 }  // namespace quoin
