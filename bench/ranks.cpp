@@ -168,10 +168,9 @@ private:
             for (Index i = 0; i <= j; ++i) squares += (i < j ? 2 : 1) * std::pow(total(i, j) - (i == j), 2);
         }
         answer.orthogonality = std::sqrt(squares);
-        const double norm = sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view(), {}).squares);
+        const double norm = sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view()).squares);
         subtract_product<T>(ctx_, Q_.view(), R_.view(), A_.view());
-        answer.residual =
-            std::sqrt(sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view(), {}).squares) / norm);
+        answer.residual = std::sqrt(sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view()).squares) / norm);
     }
 
     /// QᵀQ of these rows, upper triangle, in double.

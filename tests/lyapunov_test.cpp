@@ -20,7 +20,7 @@
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
-#include "host/kernels/kernels.hpp"
+#include "lyapunov/couple.hpp"
 #include "lyapunov/estimates.hpp"
 #include "lyapunov/etdrk4.hpp"
 #include "lyapunov/mean_error.hpp"
@@ -575,7 +575,7 @@ TEST(PairSearch, TakesPositionsThatAreNoNumbers) {
 
 TEST(Couple, IsTheSumOverPairs) {
     for (const int d : {1, 2, 3}) {
-        const Index particles = 7, W = host::couple_width<double>;
+        const Index particles = 7, W = couple_width;
         const Matrix<double> X = random_normal<double>(W, particles * d, 1), numbers = random_normal<double>(5, 100, 2);
         Matrix<double> F = random_normal<double>(W, particles * d, 3);
         Matrix<long double> expected(W, particles * d), magnitude(W, particles * d);
@@ -583,7 +583,7 @@ TEST(Couple, IsTheSumOverPairs) {
             expected.data()[k] = F.data()[k];
             magnitude.data()[k] = std::abs(F.data()[k]);
         }
-        std::vector<host::Coupling<double>> pairs;
+        std::vector<Coupling> pairs;
         for (Index c = 0; c < 100; ++c) {
             const Index i = c % particles, j = (c / particles + 1 + i) % particles;
             if (i == j) continue;
@@ -604,7 +604,7 @@ TEST(Couple, IsTheSumOverPairs) {
                 }
             }
         }
-        host::kernels<double>().couple(static_cast<Index>(pairs.size()), pairs.data(), d, X.data(), F.data());
+        couple(pairs, d, X.data(), F.data());
         for (Index k = 0; k < W * particles * d; ++k) {
             EXPECT_LE(std::abs(static_cast<double>(F.data()[k] - expected.data()[k])),
                       100 * u * static_cast<double>(magnitude.data()[k]));

@@ -20,6 +20,7 @@
 #include "quoin/apps/robust_pca_of_frames.hpp"
 #include "quoin/error.hpp"
 #include "quoin/svd.hpp"
+#include "robust_pca/pursuit.hpp"
 
 namespace quoin::test {
 namespace {
@@ -326,6 +327,37 @@ TYPED_TEST(RobustPcaTest, EntriesThatAreNotObservedAreImputed) {
             }
         }
     }
+}
+
+TYPED_TEST(RobustPcaTest, AStepCorrectsLAndYAndAddsUp) {
+    using T = TypeParam;
+    using W = Wide<T>;
+    const Index m = 300, n = 8;
+    const Matrix<T> X = random_normal<T>(m, n, 1), M = random_normal<T>(m, n, 2), S = random_normal<T>(m, n, 3);
+    Matrix<T> P = random_normal<T>(n, n, 4), L = copy<T>(X.view());
+    const Matrix<T> Y = random_normal<T>(m, n, 5);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < j; ++i) P(i, j) = P(j, i);
+    }
+    Matrix<T> next_Y = copy<T>(Y.view());
+    PursuitSums sums;
+    update_low_rank_and_multipliers<T>(this->ctx, P.view(), M.view(), S.view(), {}, 0.7, L.view(), next_Y.view(),
+                                       {&sums, 1, 1});
+    const double u = unit_roundoff<T>;
+    W residual = 0, multipliers = 0;
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            W l = 0, size = 0;
+            for (Index k = 0; k < n; ++k) l += W(X(i, k)) * W(P(k, j)), size += std::abs(W(X(i, k)) * W(P(k, j)));
+            EXPECT_LE(std::abs(static_cast<double>(W(L(i, j)) - l)), n * u * static_cast<double>(size));
+            const W z = W(M(i, j)) - W(L(i, j)) - W(S(i, j)), y = W(Y(i, j)) + W(T(0.7)) * z;
+            const W terms = std::abs(W(M(i, j))) + std::abs(W(L(i, j))) + std::abs(W(S(i, j))) + std::abs(W(Y(i, j)));
+            EXPECT_LE(std::abs(static_cast<double>(W(next_Y(i, j)) - y)), 4 * u * static_cast<double>(terms));
+            residual += z * z, multipliers += W(next_Y(i, j)) * W(next_Y(i, j));
+        }
+    }
+    EXPECT_NEAR(sums.residual, static_cast<double>(residual), m * u * static_cast<double>(residual));
+    EXPECT_NEAR(sums.multipliers, static_cast<double>(multipliers), m * u * static_cast<double>(multipliers));
 }
 
 TYPED_TEST(RobustPcaTest, StopsRanksAndWarmStarts) {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "host/kernels/kernels.hpp"
+#include "lyapunov/couple.hpp"
 #include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
@@ -27,7 +27,7 @@ public:
     std::optional<double> divergence() const override { return 0; }
 
 protected:
-    using Couplings = std::vector<host::Coupling<double>>;
+    using Couplings = std::vector<Coupling>;
     /// F := F(q), d·N; returns the potential energy; appends DF(q) to `couplings`, unless null, in an order that depends on
     /// q alone.
     virtual double forces(const double* q, double* F, Couplings* couplings) const = 0;

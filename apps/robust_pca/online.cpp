@@ -241,9 +241,9 @@ double OnlineRobustPca<T, D>::begin_with_median(Context<D>& ctx, Index t) {
                                                        step, u, records(), R.view()));
     sigma_.clear();
     if (norm > 0) sigma_.push_back(norm * std::sqrt(static_cast<double>(t)));
-    scaled_copy<T>(ctx, norm > 0 ? 1 / norm : 0, u, {}, u);
+    scaled_copy<T>(ctx, norm > 0 ? 1 / norm : 0, u, u);
     if (t < options_.start) return 0;
-    const double squares = entry_norms<T>(ctx, R.view(), {}).squares;
+    const double squares = entry_norms<T>(ctx, R.view()).squares;
     if (squares == 0) return 0;
     const auto largest = static_cast<double>(svd<T, D>(ctx, R.view(), /*vectors=*/false).s[0]);
     return largest * largest / squares;
@@ -316,7 +316,7 @@ template <class T, class D>
 Matrix<T, D> OnlineRobustPca<T, D>::scaled_basis(Context<D>& ctx) {
     Matrix<T, D> A(ctx, rows_, rank());
     for (Index k = 0; k < rank(); ++k) {
-        scaled_copy<T>(ctx, sigma_[static_cast<std::size_t>(k)], basis().col_block({k, k + 1}), {},
+        scaled_copy<T>(ctx, sigma_[static_cast<std::size_t>(k)], basis().col_block({k, k + 1}),
                        A.view().col_block({k, k + 1}));
     }
     return A;

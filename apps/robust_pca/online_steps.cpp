@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "host/device.hpp"
-#include "host/observed.hpp"
+#include "host/parallel.hpp"
 
 namespace quoin {
 

@@ -53,6 +53,28 @@ void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& optio
     fits("Y", options.Y);
 }
 
+// Windows of columns, as `RobustPcaWindows` and `RobustPcaOfFrames` have them.
+
+inline void check_window_sizes(Index rows, Index carried) {
+    if (rows >= 0 && carried >= 0) return;
+    throw InvalidArgument(
+        fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
+}
+inline void check_window_columns(Index count) {
+    if (count < 1) throw InvalidArgument(fmt::format("a window must have columns, and {} are asked for", count));
+}
+/// `has_columns`: whether the window's columns were given.
+template <class T, class D>
+void check_window(bool has_columns, const RobustPcaOptions<T, D>& options) {
+    if (!has_columns) throw InvalidArgument("give the window its columns before it is solved");
+    if (options.L.data || options.Y.data || options.observed.data) {
+        throw InvalidArgument(
+            "windows take no L, no Y and no mask of entries: each starts from the background of the one before");
+    }
+}
+/// Returns which of a window's n columns the next window carries as column i of `kept`.
+inline Index carried_column(Index i, Index n, Index kept) { return (2 * i + 1) * n / (2 * kept); }
+
 /// Returns λ of the options, or else the λ of Candès, Li, Ma and Wright (2011).
 template <class T, class D>
 double lambda_of(const RobustPcaOptions<T, D>& options, Index m, Index n) {

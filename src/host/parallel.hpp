@@ -4,6 +4,8 @@
 
 #include <omp.h>
 
+#include <vector>
+
 #include "host/block_reflector.hpp"
 #include "host/state.hpp"
 #include "host/tuning.hpp"
@@ -113,6 +115,13 @@ struct RowChunks {
     Range operator[](Index c) const { return {c * chunk_rows, std::min(rows, (c + 1) * chunk_rows)}; }
     Index rows, chunk_rows, count;
 };
+/// Returns f(chunk) of each chunk of rows, in the order of the chunks. The threads share the chunks.
+template <class Value, class F>
+std::vector<Value> over_chunks(Context<Host>& ctx, const RowChunks& chunks, double flops, F f) {
+    std::vector<Value> values(chunks.count);
+    for_tasks(team(ctx, flops), chunks.count, [&](Index c) { values[c] = f(chunks[c]); });
+    return values;
+}
 /// Returns chunks for products VᵀC of n columns of V. A chunk has at least n rows, so that a partial sum is no larger
 /// than its rows of C.
 inline RowChunks chunks_of_product(Index rows, Index n) { return {rows, std::max(Tuning<Host>::chunk_rows, n)}; }

@@ -23,7 +23,7 @@ constexpr int max_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::nu
 /// A = 0.
 template <class T>
 std::optional<int> exponent_of(Context<Host>& ctx, MatrixView<const T> A) {
-    const EntryNorms norms = entry_norms<T>(ctx, A, {});
+    const EntryNorms norms = entry_norms<T>(ctx, A);
     if (norms.sum == 0) return {};
     return std::isnan(norms.sum) ? 0 : range_exponent<T>(norms.largest, max_exponent<T>);
 }

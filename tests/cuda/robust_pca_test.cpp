@@ -137,15 +137,20 @@ TYPED_TEST(GpuPursuit, NormsAndScaledCopies) {
             MatrixView<const std::uint8_t> seen;
             MatrixView<const std::uint8_t, Cuda> gseen;
             if (some) seen = observed.view(), gseen = gobserved.view();
-            const EntryNorms expected = entry_norms<T>(this->host, M.view(), seen),
-                             norms = entry_norms<T>(this->gpu(), gM.view(), gseen);
+            Matrix<T> B(m, n);
+            copy_observed<T>(this->host, M.view(), seen, B.view());
+            copy_observed<T>(this->gpu(), gM.view(), gseen, gB.view());
+            EXPECT_TRUE(same_bits<T>(gB.fetch(this->gpu()).view(), B.view()));
+            const EntryNorms expected = entry_norms<T>(this->host, B.view()),
+                             norms = entry_norms<T>(this->gpu(), gB.view());
             EXPECT_NEAR(norms.squares, expected.squares, 1e-12 * expected.squares);
             EXPECT_NEAR(norms.sum, expected.sum, 1e-12 * expected.sum);
             EXPECT_EQ(norms.largest, expected.largest);
-            Matrix<T> B(m, n);
-            scaled_copy<T>(this->host, 0.3, M.view(), seen, B.view());
-            scaled_copy<T>(this->gpu(), 0.3, gM.view(), gseen, gB.view());
-            EXPECT_TRUE(same_bits<T>(gB.fetch(this->gpu()).view(), B.view()));
+            Matrix<T> C(m, n);
+            GpuPadded<T> gC(this->gpu(), m, n);
+            scaled_copy<T>(this->host, 0.3, B.view(), C.view());
+            scaled_copy<T>(this->gpu(), 0.3, gB.view(), gC.view());
+            EXPECT_TRUE(same_bits<T>(gC.fetch(this->gpu()).view(), C.view()));
         }
     }
 }
@@ -254,9 +259,9 @@ TYPED_TEST(GpuPursuit, CorrectsInSlabsWithoutAMask) {
         set_identity<T>(this->gpu(), 0, X.view().row_block(rows));
     }
     set_identity<T>(this->gpu(), 0, P.view());
-    scaled_copy<T>(this->gpu(), 0, X.view(), {}, Y.view());
-    scaled_copy<T>(this->gpu(), 3, X.view(), {}, M.view());
-    scaled_copy<T>(this->gpu(), 1, X.view(), {}, S.view());
+    scaled_copy<T>(this->gpu(), 0, X.view(), Y.view());
+    scaled_copy<T>(this->gpu(), 3, X.view(), M.view());
+    scaled_copy<T>(this->gpu(), 1, X.view(), S.view());
     Matrix<PursuitSums, Cuda> sums(this->gpu(), 1, 2);
     const auto now = sums.view().col_block({0, 1}), next = sums.view().col_block({1, 2});
     // S' = shrink(3X − X + μX/μ', t) = 2X and X' = 3.5X − 2X for μ = 1, μ' = 2, t = 0.5

@@ -86,17 +86,13 @@ struct RunInUse {
 };
 
 JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const LyapunovSpectrum& f) {
-    std::vector<double> values, errors, half_widths;
-    for (const Estimate& exponent : f.exponents) {
-        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
-    }
     JsonLine json;
     const auto add = [&](const std::string& key, const Estimate& estimate) {
         json.add(key.c_str(), estimate.value).add((key + "_error").c_str(), estimate.error);
         json.add((key + "_half_width").c_str(), estimate.half_width);
     };
     json.add("system", run.description).add("dimension", f.dimension).add("end", f.completed ? "completed" : "stopped");
-    json.add("exponents", values).add("errors", errors).add("half_widths", half_widths);
+    add_exponents(json, f.exponents);
     add("sum", f.sum);
     if (f.divergence) json.add("divergence", *f.divergence);
     add("kolmogorov_sinai", f.kolmogorov_sinai);

@@ -4,7 +4,7 @@
 //                         8 sums in double, which are added in a fixed tree; `sum_products_kernel` adds the blocks', a
 //                         warp a column, in order.
 //   elementwise_kernel    m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums
-//                         (observed.cuh).
+//                         (chunks.cuh).
 //   row_quantiles_kernel  medians and quantiles of the first columns: a thread a row, Batcher's network in workspace
 //                         where neighbours' numbers lie side by side. Compare-exchanges go to L2.
 //
@@ -16,8 +16,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/elements/chunks.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/elements/observed.cuh"
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
@@ -198,7 +198,7 @@ std::vector<double> read_numbers(Context<Cuda>& ctx, View<const double, Cuda> nu
 
 template <class T, class D>
 double start_from_column(Context<D>& ctx, View<const T, D> m, float guess, View<T, D> u, RowRecords<T, D> rows) {
-    const double norm = std::sqrt(entry_norms<T>(ctx, m, {}).squares);
+    const double norm = std::sqrt(entry_norms<T>(ctx, m).squares);
     for_each_element(ctx, m.rows, 1, [=] __device__(Index i, Index) {
         u.data[i] = norm > 0 ? static_cast<T>(static_cast<double>(m.data[i]) / norm) : T(0);
         rows.set(i, {0, guess, guess, 0, 0, 0});
@@ -216,7 +216,7 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, 
                 r = scale * (M.data[i + j * M.ld] - median.data[i]);
         R.data[p + j * R.ld] = max(-most, min(r, most));
     });
-    return entry_norms<T>(ctx, median, {}).squares;
+    return entry_norms<T>(ctx, median).squares;
 }
 
 template <class T, class D>

@@ -1,6 +1,6 @@
 // The steps of principal component pursuit. What passes over m×n matrices:
 //
-//   shrink_sparse     chunk kernels (cuda/observed.cuh): four matrices read, two written. Bound by memory.
+//   shrink_sparse     chunk kernels (cuda/elements/chunks.cuh): four matrices read, two written. Bound by memory.
 //   update_multipliers_and_sparse   update_multipliers_and_sparse.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
 //                     time in workspace, and two chunk kernels do the rest.
 //
@@ -17,13 +17,13 @@
 #include <limits>
 #include <vector>
 
+#include "cuda/elements/chunks.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/elements/observed.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
 #include "robust_pca/cuda/jacobi.cuh"
 #include "robust_pca/cuda/update_multipliers_and_sparse.cuh"
-#include "robust_pca/pursuit_in_two_passes.hpp"
+#include "robust_pca/pursuit.hpp"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {
@@ -154,6 +154,11 @@ PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums) {
 
 namespace {
 
+/// Whether m_ij was observed; without a mask all are.
+__device__ inline bool seen(MatrixView<const std::uint8_t, Cuda> observed, Index i, Index j) {
+    return !observed.data || observed.data[i + j * observed.ld] != 0;
+}
+
 /// S' := shrink(M − L + Y/μ, threshold), X := M − S' + Y/μ; X may be L, and S' S. `out` takes the sums: sparse, change,
 /// nonzeros.
 template <class T, class Out>
@@ -190,6 +195,13 @@ void shrink_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<con
 }
 
 }  // namespace
+
+template <class T, class D>
+void copy_observed(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed, View<T, D> X) {
+    for_each_element(ctx, M.rows, M.cols, [=] __device__(Index i, Index j) {
+        X.data[i + j * X.ld] = seen(observed, i, j) ? M.data[i + j * M.ld] : T(0);
+    });
+}
 
 template <class T, class D>
 void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View<const std::uint8_t, D> observed,
@@ -340,7 +352,7 @@ void multiply_right(Context<D>& ctx, View<const T, D> X, View<const T, D> P, Vie
     ctx.state().add_flops(2.0 * X.rows * X.cols * P.cols);
 }
 
-QUOIN_IMPLEMENT(Cuda, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
-                update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
+QUOIN_IMPLEMENT(Cuda, copy_observed, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
+                update_multipliers_and_sparse, multiply_right)
 
 }  // namespace quoin

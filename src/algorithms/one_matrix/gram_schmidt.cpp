@@ -144,7 +144,7 @@ void GramSchmidtBasis<T, D>::in_two_passes(Context<D>& ctx, MatrixView<T, D> Q, 
     negate<T>(ctx, M);
     add_identity<T>(ctx, M.row_block({first, R.rows}));
     Arithmetic arithmetic = plan_.arithmetic;
-    if (arithmetic == Arithmetic::Corrected && rounding_suffices(entry_norms<T>(ctx, M, {}).squares, n)) {
+    if (arithmetic == Arithmetic::Corrected && rounding_suffices(entry_norms<T>(ctx, M).squares, n)) {
         arithmetic = Arithmetic::FP16;
     }
     constexpr Index width = Tuning<D>::r_product_width;

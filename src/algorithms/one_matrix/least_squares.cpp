@@ -21,7 +21,7 @@ void require_rows(Index m, Index n, Index rows_of_B) {
 template <class T, class D>
 double largest_entry(Context<D>& ctx, MatrixView<const T, D> B, bool check_finite) {
     if (check_finite) require_finite<T>(ctx, B, "B");
-    return entry_norms<T>(ctx, B, {}).largest;
+    return entry_norms<T>(ctx, B).largest;
 }
 
 /// Solves min ‖AX − 2^-e B‖ for A = QR, m >= n. The residual norms are multiplied by 2^e.

@@ -21,17 +21,15 @@ int range_exponent(double largest, int safe) {
     return std::abs(e) <= safe ? 0 : std::clamp(e, -most, most);
 }
 
-/// B := 2^e A in the observed entries, 0 elsewhere. B may be A.
+/// B := 2^e A. B may be A.
 template <class T, class D>
-void scale_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A, MatrixView<T, D> B,
-                    MatrixView<const std::uint8_t, D> observed = {}) {
-    scaled_copy<T>(ctx, std::ldexp(1.0, e), A, observed, B);
+void scale_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A, MatrixView<T, D> B) {
+    scaled_copy<T>(ctx, std::ldexp(1.0, e), A, B);
 }
 template <class T, class D>
-Matrix<T, D> scaled_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A,
-                             MatrixView<const std::uint8_t, D> observed = {}) {
+Matrix<T, D> scaled_by_power(Context<D>& ctx, int e, MatrixView<const T, D> A) {
     Matrix<T, D> B(ctx, A.rows, A.cols);
-    scale_by_power<T, D>(ctx, e, A, B.view(), observed);
+    scale_by_power<T, D>(ctx, e, A, B.view());
     return B;
 }
 
@@ -66,7 +64,7 @@ struct QRInRange {
     /// `other`: the largest entry that is multiplied by 2^-e, and by Qᵀ too.
     QRInRange(Context<D>& ctx, InputView<T, D> A, const Options& options, double other = 0)
         : QRInRange(factor(ctx, A, options, 0)) {
-        const int e = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, other);
+        const int e = solver_exponent<T>(entry_norms<T>(ctx, R.view()).largest, other);
         if (e == 0) return;
         Matrix<T, D> scaled = loaded<T, D>(ctx, A);
         scale_by_power<T, D>(ctx, -e, scaled.view(), scaled.view());

@@ -197,7 +197,7 @@ private:
         const Range above{0, n - 1}, right{1, n};
         copy_triangle<S>(ctx_, G.block(above, right), X.view().block(above, right));
         add<S>(ctx_, G, X.view());
-        scaled_copy<S>(ctx_, 0.5, X.view(), {}, X.view());
+        scaled_copy<S>(ctx_, 0.5, X.view(), X.view());
         // P = X U + LᵀS
         flip_rows<T>(ctx_, signs_.view(), L.view());
         transpose<T>(ctx_, L.view(), Lt.view());
@@ -273,7 +273,7 @@ private:
         reduce_entries<T>(col, host_context(ctx_), {norm, 1, 1}, {norm + 1, 1, 1}, 0, call_.note(),
                           [](T a, T b) { return std::hypot(a, b); });
         call_.hear(col.broadcast<T>(host_context(ctx_), {norm, 1, 1}, 0, call_.note()));
-        call_.attempt([&] { scaled_copy<T>(ctx_, 1 / static_cast<double>(norm[0]), q, {}, q); });
+        call_.attempt([&] { scaled_copy<T>(ctx_, 1 / static_cast<double>(norm[0]), q, q); });
     }
 
     /// Q := V below its diagonal, T, and R := S R. If ‖(Q₁ − S)⁻¹‖ is too large, returns false and changes nothing.

@@ -115,7 +115,7 @@ void choose_exponents(Context<D>& ctx, JointCall& call, Communicator& comm, Matr
     Matrix<Index> largest(rows.cols, 1);
     call.attempt([&] {
         for (Index j = 0; j < rows.cols; ++j) {
-            const double entry = entry_norms<T>(ctx, rows.col_block({j, j + 1}), {}).largest;
+            const double entry = entry_norms<T>(ctx, rows.col_block({j, j + 1})).largest;
             largest(j, 0) = entry == 0 ? no_exponent : std::isfinite(entry) ? std::ilogb(entry) : 0;
         }
     });

@@ -34,7 +34,7 @@ struct RankQRInRange {
         Matrix<T, D> scaled;
         JointCall call(host_context(ctx), comm, RankOperation::ChooseRange);
         call.attempt([&] {
-            exponent = solver_exponent<T>(entry_norms<T>(ctx, R.view(), {}).largest, other);
+            exponent = solver_exponent<T>(entry_norms<T>(ctx, R.view()).largest, other);
             if (exponent != 0) scaled = scaled_by_power<T, D>(ctx, -exponent, A);
         });
         call.agree();
@@ -51,7 +51,7 @@ double largest_of_rank(Context<D>& ctx, MatrixView<const T, D> B, Index rows, bo
     check_matrix(B);
     if (rows != B.rows) throw InvalidArgument(fmt::format("least_squares: B has {} rows, and A {}", B.rows, rows));
     if (check_finite) require_finite<T>(ctx, B, "B");
-    return entry_norms<T>(ctx, B, {}).largest;
+    return entry_norms<T>(ctx, B).largest;
 }
 
 /// Returns the largest of the ranks' `mine`.

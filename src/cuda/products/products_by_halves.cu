@@ -274,7 +274,7 @@ void project_from(Context<Cuda>& ctx, Arithmetic arithmetic, bool again, const H
                        S_j);
         // the same halves hold Q rounded
         const bool round = again && arithmetic == Arithmetic::Corrected && W.cols >= Tuned::min_asked &&
-                           rounding_suffices(entry_norms<float>(ctx, S_j, {}).squares, cols.size());
+                           rounding_suffices(entry_norms<float>(ctx, S_j).squares, cols.size());
         const Form& second = round ? rounded : form;
         const unsigned* const largest_s = find_largest(ctx, of_columns, S_j);
         make_halves(ctx, second, S_j, LowSlot::Second, largest_s, {S_runs, Q.cols});

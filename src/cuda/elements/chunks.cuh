@@ -1,11 +1,10 @@
 #pragma once
 
-// Passes over m×n matrices some of whose entries are not observed, and their sums: a block takes chunks of 1024 rows of
-// a column in turn, thread x the rows x, x + 256, …; its threads' sums are added in a fixed tree, and
-// `sum_blocks_kernel` adds the blocks' in order, all in double. Bound by memory.
+// Passes over m×n matrices, and their sums: a block takes chunks of 1024 rows of a column in turn, thread x the rows x,
+// x + 256, …; its threads' sums are added in a fixed tree, and `sum_blocks_kernel` adds the blocks' in order, all in
+// double. Bound by memory.
 
 #include <algorithm>
-#include <cstdint>
 
 #include "cuda/runtime/state.hpp"
 
@@ -85,11 +84,6 @@ void over_chunks(Context<Cuda>& ctx, Index m, Index n, F f, Join join, Out out) 
     }
     sum_blocks_kernel<<<1, chunk_threads, 0, ctx.stream()>>>(blocks, parts, join, out);
     check_launch("sum_blocks_kernel");
-}
-
-/// Whether m_ij was observed; without a mask all are.
-__device__ inline bool seen(MatrixView<const std::uint8_t, Cuda> observed, Index i, Index j) {
-    return !observed.data || observed.data[i + j * observed.ld] != 0;
 }
 
 }  // namespace quoin::cuda

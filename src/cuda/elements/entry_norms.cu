@@ -1,7 +1,8 @@
-#include "cuda/elements/observed.cuh"
+// entry_norms, by chunks.cuh: 1 read of M. Bound by memory.
 
 #include <cmath>
 
+#include "cuda/elements/chunks.cuh"
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/runtime/device.hpp"
 
@@ -22,7 +23,7 @@ struct AddAndMax {
 }  // namespace
 
 template <class T, class D>
-EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed) {
+EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M) {
     Arena::Frame frame(ctx);
     EntryNorms* const norms = frame.take<EntryNorms>(1);
     over_chunks(
@@ -31,7 +32,7 @@ EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint
 #pragma unroll
             for (int piece = 0; piece < chunk_pieces; ++piece) {
                 const Index i = first + piece * chunk_threads;
-                if (i >= m || !seen(observed, i, j)) continue;
+                if (i >= m) continue;
                 const double x = fabs(static_cast<double>(M.data[i + j * M.ld]));
                 AddAndMax()(sums, {x * x, x, x});
             }
@@ -44,12 +45,10 @@ EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint
 }
 
 template <class T, class D>
-void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const std::uint8_t, D> observed,
-                 View<T, D> B) {
+void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<T, D> B) {
     const T f = static_cast<T>(factor);
-    for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) {
-        B.data[i + j * B.ld] = seen(observed, i, j) ? f * A.data[i + j * A.ld] : T(0);
-    });
+    for_each_element(ctx, A.rows, A.cols,
+                     [=] __device__(Index i, Index j) { B.data[i + j * B.ld] = f * A.data[i + j * A.ld]; });
 }
 
 QUOIN_IMPLEMENT(Cuda, entry_norms, scaled_copy)
