@@ -1,4 +1,4 @@
-// The norms of a matrix entry by entry.
+// Norms of a matrix entry by entry, and scaled copies.
 
 #include "host/entry_norms.hpp"
 
