@@ -1,8 +1,7 @@
 #pragma once
 
-#include <memory>
-
 #include "quoin/options.hpp"
+#include "quoin/owned.hpp"
 #include "quoin/scalar.hpp"
 
 namespace quoin {
@@ -38,10 +37,6 @@ class QR {
                   "complex numbers lack batches in lanes, Gram-Schmidt, SVD and solvers (docs/architecture.md)");
 
 public:
-    QR(QR&&) noexcept;
-    QR& operator=(QR&&) noexcept;
-    ~QR();
-
     Index rows() const;
     Index cols() const;
 
@@ -103,8 +98,8 @@ public:
 
 private:
     friend struct Inside;
-    explicit QR(std::unique_ptr<Factorization<T, D>> inside);
-    std::unique_ptr<Factorization<T, D>> inside_;
+    explicit QR(detail::Owned<Factorization<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<Factorization<T, D>> inside_;
 };
 
 /// Factors A = QR for a copy of A (m×n, any m and n, any ld, row-major or column-major). With QForm::None, TSQR and
