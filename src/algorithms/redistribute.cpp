@@ -72,12 +72,20 @@ public:
         }
     }
 
-    /// Exchanges messages between all ranks. words(a, b) is the size of the message from rank a to rank b. pack(b, M)
-    /// writes the message to rank b, unpack(a, M) reads the message of rank a.
-    template <class Words, class Pack, class Unpack>
-    void exchange(Words words, Pack pack, Unpack unpack) {
+    /// Exchanges messages between all ranks: `to` := `from`. The one that has this rank's rows is `from` if `from_rows`,
+    /// otherwise `to`; the other one has its blocks.
+    void exchange(bool from_rows, MatrixView<const T, D> from, MatrixView<T, D> to) {
         Communicator& comm = grid_.comm();
         const int me = comm.rank(), count = comm.size();
+        const auto words = [&](int a, int b) { return from_rows ? shared(a, b) : shared(b, a); };
+        const auto pack = [&](int r, MatrixView<T, D> M) {
+            with_message(from_rows ? me : r, from_rows ? r : me, from_rows, from, M,
+                         [&](auto X, auto part) { copy<T>(ctx_, X, part); });
+        };
+        const auto unpack = [&](int r, MatrixView<T, D> M) {
+            with_message(from_rows ? r : me, from_rows ? me : r, !from_rows, to, M,
+                         [&](auto X, auto part) { copy<T>(ctx_, part, X); });
+        };
         Matrix<T, D> memory;
         call_.attempt([&] {
             Index most = 0;
@@ -115,8 +123,9 @@ public:
         call_.agree();
     }
 
+private:
     /// Returns the number of entries that rank a has as rows and rank b as blocks.
-    Index words(int a, int b) const {
+    Index shared(int a, int b) const {
         Index sum = 0;
         for_each_block(a, b, [&](Range r, Range c, Range, Range) { sum += r.size() * c.size(); });
         return sum;
@@ -132,7 +141,6 @@ public:
         });
     }
 
-private:
     Context<D>& ctx_;
     const ProcessGrid& grid_;
     JointCall call_;
@@ -146,29 +154,13 @@ private:
 template <class T, class D>
 void redistribute(Context<D>& ctx, const ProcessGrid& grid, View<const T, D> rows,
                   std::type_identity_t<BlockCyclicView<T, D>> B) {
-    Redistribution<T, D> plan(ctx, grid, B.layout, rows, B.local);
-    const int me = grid.comm().rank();
-    plan.exchange([&](int from, int to) { return plan.words(from, to); },
-                  [&](int to, MatrixView<T, D> M) {
-                      plan.with_message(me, to, true, rows, M, [&](auto X, auto part) { copy<T>(ctx, X, part); });
-                  },
-                  [&](int from, MatrixView<T, D> M) {
-                      plan.with_message(from, me, false, B.local, M, [&](auto X, auto part) { copy<T>(ctx, part, X); });
-                  });
+    Redistribution<T, D>(ctx, grid, B.layout, rows, B.local).exchange(true, rows, B.local);
 }
 
 template <class T, class D>
 void redistribute(Context<D>& ctx, const ProcessGrid& grid, std::type_identity_t<BlockCyclicView<const T, D>> A,
                   View<T, D> rows) {
-    Redistribution<T, D> plan(ctx, grid, A.layout, rows, A.local);
-    const int me = grid.comm().rank();
-    plan.exchange([&](int from, int to) { return plan.words(to, from); },
-                  [&](int to, MatrixView<T, D> M) {
-                      plan.with_message(to, me, false, A.local, M, [&](auto X, auto part) { copy<T>(ctx, X, part); });
-                  },
-                  [&](int from, MatrixView<T, D> M) {
-                      plan.with_message(me, from, true, rows, M, [&](auto X, auto part) { copy<T>(ctx, part, X); });
-                  });
+    Redistribution<T, D>(ctx, grid, A.layout, rows, A.local).exchange(false, A.local, rows);
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                       \
