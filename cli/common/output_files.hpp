@@ -3,14 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "io/atomic_file.hpp"
+
 namespace quoin::cli {
 
 /// Throws UnwritableFile where a file `path` cannot be created or replaced, so that no long computation is lost, or is one of the
 /// `inputs`, by whatever path or link.
 void require_writable(const std::string& path, const std::vector<std::string>& inputs = {});
 
-/// Writes a file of text, which appears complete or not at all. Throws UnwritableFile.
-void write_text(const std::string& path, const std::string& text);
+using io::write_text;
 
 /// Writes what stdout still holds. Throws UnwritableFile where a write to stdout has failed, now or earlier.
 void flush_output();

@@ -107,10 +107,6 @@ struct BatchedFactors;
 template <class T, class D = Host>
 class BatchedQR {
 public:
-    BatchedQR(BatchedQR&&) noexcept;
-    BatchedQR& operator=(BatchedQR&&) noexcept;
-    ~BatchedQR();
-
     Index count() const;
     Index rows(Index b) const;
     Index cols(Index b) const;
@@ -140,8 +136,8 @@ public:
 
 private:
     friend struct InsideBatch;
-    explicit BatchedQR(std::unique_ptr<BatchedFactors<T, D>> inside);
-    std::unique_ptr<BatchedFactors<T, D>> inside_;
+    explicit BatchedQR(detail::Owned<BatchedFactors<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<BatchedFactors<T, D>> inside_;
 };
 
 /// Factors A_b = Q_b R_b for every matrix of a batch, which is only read: any number of matrices, any shapes.

@@ -102,10 +102,6 @@ struct BlockCyclicFactorization;
 template <class T, class D = Host>
 class BlockCyclicQR {
 public:
-    BlockCyclicQR(BlockCyclicQR&&) noexcept;
-    BlockCyclicQR& operator=(BlockCyclicQR&&) noexcept;
-    ~BlockCyclicQR();
-
     /// C := op(Q) C, C with m rows in blocks like A's, any columns. 4mkp − 2k²p flops of all ranks for p columns. Each rank sends
     /// each panel of V once at most, and its sums of k·p/Pc words twice at most for each level of the tree of its process column.
     /// Throws InvalidArgument if the rows of C are not distributed like A's.
@@ -136,8 +132,8 @@ public:
 
 private:
     friend struct InsideCyclic;
-    explicit BlockCyclicQR(std::unique_ptr<BlockCyclicFactorization<T, D>> inside);
-    std::unique_ptr<BlockCyclicFactorization<T, D>> inside_;
+    explicit BlockCyclicQR(detail::Owned<BlockCyclicFactorization<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<BlockCyclicFactorization<T, D>> inside_;
 };
 
 /// Factors A = QR for a block-cyclic matrix of any shape, in LAPACK's format. Every rank calls it, with the same

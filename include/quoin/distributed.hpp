@@ -25,10 +25,6 @@ struct DistributedFactorization;
 template <class T, class D = Host>
 class DistributedQR {
 public:
-    DistributedQR(DistributedQR&&) noexcept;
-    DistributedQR& operator=(DistributedQR&&) noexcept;
-    ~DistributedQR();
-
     /// Returns R, k×n, with exact zeros below its diagonal and the same bits on every rank. Ranks::Root returns it on
     /// rank 0, and a matrix without entries on the other ranks. A broadcast of n(n + 1)/2 words.
     Matrix<T, D> r(Context<D>& ctx, Ranks where = Ranks::All) const;
@@ -64,8 +60,8 @@ private:
     template <class U, class E>
     friend DistributedQR<U, E> qr(Context<E>& ctx, Communicator& comm, MatrixView<const U, E> A, Options options);
     friend struct InsideRanks;
-    explicit DistributedQR(std::unique_ptr<DistributedFactorization<T, D>> inside);
-    std::unique_ptr<DistributedFactorization<T, D>> inside_;
+    explicit DistributedQR(detail::Owned<DistributedFactorization<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<DistributedFactorization<T, D>> inside_;
 };
 
 /// Factors A = QR; A (h×n) is this rank's rows. Every rank calls it, with the same n, T and options. Blocks until all

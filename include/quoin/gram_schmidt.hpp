@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "quoin/qr.hpp"
@@ -42,9 +41,6 @@ public:
     ///
     /// Throws InvalidArgument for a negative size, a method that is not Gram-Schmidt and options that `plan_qr` refuses.
     GramSchmidt(Context<D>& ctx, Index m, Index capacity = 0, Options options = {});
-    GramSchmidt(GramSchmidt&&) noexcept;
-    GramSchmidt& operator=(GramSchmidt&&) noexcept;
-    ~GramSchmidt();
 
     /// Appends a copy of the columns of A (m×p, p <= m − k). 4mkp + 2mp² flops, and twice that with
     /// Reorthogonalization::Always. Classical Gram-Schmidt then makes two passes over all new columns; with
@@ -86,7 +82,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 }  // namespace quoin

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "quoin/matrix.hpp"
+#include "quoin/owned.hpp"
 
 namespace quoin {
 
@@ -62,9 +62,6 @@ inline constexpr Index last_column = std::numeric_limits<Index>::max();
 class MatrixFile {
 public:
     explicit MatrixFile(const std::string& path, const MatrixFileOptions& options = {});
-    MatrixFile(MatrixFile&&) noexcept;
-    MatrixFile& operator=(MatrixFile&&) noexcept;
-    ~MatrixFile();
 
     Index rows() const;
     Index cols() const;
@@ -91,7 +88,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 /// Writes A (any ld) as .npy (version 1.0, Fortran order) under `path`, atomically: it writes a temporary file in the
@@ -116,8 +113,6 @@ template <class T>
 class NpyRowWriter {
 public:
     NpyRowWriter(const std::string& path, Index rows, Index cols);
-    NpyRowWriter(NpyRowWriter&&) noexcept;
-    ~NpyRowWriter();
     /// Writes rows [first, first + block.rows), in any order, each once.
     void write_rows(Index first, MatrixView<const T> block);
     /// Return the path of the unfinished file, for `write_npy_rows` in other processes, and count `rows` that they have
@@ -129,7 +124,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 /// Writes rows [first, first + block.rows) of the unfinished file of another process's NpyRowWriter of rows ×
@@ -151,14 +146,12 @@ template <class T>
 class NpyColumnWriter {
 public:
     NpyColumnWriter(const std::string& path, Index rows);
-    NpyColumnWriter(NpyColumnWriter&&) noexcept;
-    ~NpyColumnWriter();
     void append(MatrixView<const T> block);
     void commit();
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 /// Removes the temporary files of every unfinished write of this process; safe to call from a signal handler. These

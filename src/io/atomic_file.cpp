@@ -142,6 +142,12 @@ void AtomicFile::discard() noexcept {
     close(std::exchange(fd_, -1));
 }
 
+void write_text(const std::string& path, const std::string& text) {
+    AtomicFile file(path);
+    file.write_at(0, text.data(), text.size());
+    file.commit();
+}
+
 }  // namespace quoin::io
 
 namespace quoin {

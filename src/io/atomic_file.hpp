@@ -43,4 +43,7 @@ private:
     int fd_ = -1;
 };
 
+/// Writes a file that has this text.
+void write_text(const std::string& path, const std::string& text);
+
 }  // namespace quoin::io

@@ -183,11 +183,7 @@ struct MatrixFile::Impl {
 };
 
 MatrixFile::MatrixFile(const std::string& path, const MatrixFileOptions& options)
-    : impl_(std::make_unique<Impl>(path, options)) {}
-MatrixFile::MatrixFile(MatrixFile&&) noexcept = default;
-MatrixFile& MatrixFile::operator=(MatrixFile&&) noexcept = default;
-MatrixFile::~MatrixFile() = default;
-
+    : impl_(detail::own<Impl>(path, options)) {}
 Index MatrixFile::rows() const { return impl_->rows; }
 Index MatrixFile::cols() const { return impl_->cols; }
 const std::string& MatrixFile::path() const { return impl_->path; }

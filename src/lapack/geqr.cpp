@@ -31,7 +31,8 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     const Index min_t = n + header, min_work = std::max<Index>(1, n);
     *info = !query && *tsize < min_t ? -6 : !query && *lwork < n ? -8 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    Index nb = k == 0 || passes_on ? 1 : factor_width<T>(m, n);
+    const Plan plan = k == 0 || passes_on ? Plan() : plan_in_place<T>(m, n);
+    Index nb = std::max<Index>(1, plan.panel_width);
     if (!query && *tsize < nb * n + header) nb = 1;
     const auto describe = [&] {
         Tf[0] = workspace_size<T>(least && *tsize != -1 ? min_t : nb * n + header);
@@ -41,11 +42,11 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     };
     if (query || k == 0) return describe();
     serve(
-        Call(routine, m, n, k), pays, [&] { return factor_workspace<T>(m, n); },
+        Call(routine, m, n, k), pays, [&] { return plan.workspace_bytes; },
         [&](Context<Host>& ctx) {
             describe();
-            return nb == 1 ? factor_in_place<T>(ctx, V, Tf + header)
-                           : factor_in_place<T>(ctx, nb, V, MatrixView<T>(Tf + header, nb, k));
+            return nb == 1 ? factor_in_place<T>(ctx, plan, V, Tf + header)
+                           : factor_in_place<T>(ctx, plan, V, MatrixView<T>(Tf + header, nb, k));
         },
         next, pass_on, info);
 }

@@ -54,7 +54,7 @@ template <class T, class D>
 BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
     require_storage(A);
     options = batch_options(options);
-    auto impl = std::make_unique<BatchedFactors<T, D>>(by_shape<T, D>(A));
+    auto impl = detail::own<BatchedFactors<T, D>>(by_shape<T, D>(A));
     factor_classes<T, D>(ctx, A, *impl, [&](ShapeClass<T, D>& c) {
         if (at_once<T, D>(c.m, c.n, options)) {
             c.small.emplace(ctx, c.m, c.n, c.count);
@@ -114,15 +114,6 @@ void qr_lapack(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<Ba
         });
     });
 }
-
-template <class T, class D>
-BatchedQR<T, D>::BatchedQR(std::unique_ptr<BatchedFactors<T, D>> inside) : inside_(std::move(inside)) {}
-template <class T, class D>
-BatchedQR<T, D>::BatchedQR(BatchedQR&&) noexcept = default;
-template <class T, class D>
-BatchedQR<T, D>& BatchedQR<T, D>::operator=(BatchedQR&&) noexcept = default;
-template <class T, class D>
-BatchedQR<T, D>::~BatchedQR() = default;
 
 template <class T, class D>
 Index BatchedQR<T, D>::count() const {

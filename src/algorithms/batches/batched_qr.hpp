@@ -121,7 +121,7 @@ struct InsideBatch {
         return *f.inside_;
     }
     template <class T, class D>
-    static BatchedQR<T, D> made(std::unique_ptr<BatchedFactors<T, D>> inside) {
+    static BatchedQR<T, D> made(detail::Owned<BatchedFactors<T, D>> inside) {
         return BatchedQR<T, D>(std::move(inside));
     }
 };

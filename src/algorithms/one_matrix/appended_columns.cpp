@@ -81,7 +81,7 @@ struct GramSchmidt<T, D>::Impl {
 
 template <class T, class D>
 GramSchmidt<T, D>::GramSchmidt(Context<D>& ctx, Index m, Index capacity, Options options)
-    : impl_(std::make_unique<Impl>(ctx, plan_basis<T, D>(ctx, m, capacity, options))) {
+    : impl_(detail::own<Impl>(ctx, plan_basis<T, D>(ctx, m, capacity, options))) {
     impl_->reserve(ctx, std::min(m, capacity));
 }
 template <class T, class D>
@@ -124,13 +124,6 @@ typename GramSchmidt<T, D>::State GramSchmidt<T, D>::state(Context<D>& ctx) cons
     state.panels = f.basis.panels();
     return state;
 }
-
-template <class T, class D>
-GramSchmidt<T, D>::GramSchmidt(GramSchmidt&&) noexcept = default;
-template <class T, class D>
-GramSchmidt<T, D>& GramSchmidt<T, D>::operator=(GramSchmidt&&) noexcept = default;
-template <class T, class D>
-GramSchmidt<T, D>::~GramSchmidt() = default;
 
 template <class T, class D>
 void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const OnColumns& on_columns) {

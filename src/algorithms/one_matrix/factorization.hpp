@@ -118,7 +118,7 @@ struct Inside {
     }
     template <class T, class D>
     static QR<T, D> planned(const Plan& plan) {
-        QR<T, D> f(std::make_unique<Factorization<T, D>>());
+        QR<T, D> f(detail::own<Factorization<T, D>>());
         of(f).plan = plan;
         return f;
     }

@@ -12,15 +12,6 @@
 namespace quoin {
 
 template <class T, class D>
-QR<T, D>::QR(std::unique_ptr<Factorization<T, D>> inside) : inside_(std::move(inside)) {}
-template <class T, class D>
-QR<T, D>::QR(QR&&) noexcept = default;
-template <class T, class D>
-QR<T, D>& QR<T, D>::operator=(QR&&) noexcept = default;
-template <class T, class D>
-QR<T, D>::~QR() = default;
-
-template <class T, class D>
 Index QR<T, D>::rows() const {
     return inside_->plan.rows;
 }

@@ -221,16 +221,6 @@ private:
 }  // namespace
 
 template <class T, class D>
-BlockCyclicQR<T, D>::BlockCyclicQR(std::unique_ptr<BlockCyclicFactorization<T, D>> inside)
-    : inside_(std::move(inside)) {}
-template <class T, class D>
-BlockCyclicQR<T, D>::BlockCyclicQR(BlockCyclicQR&&) noexcept = default;
-template <class T, class D>
-BlockCyclicQR<T, D>& BlockCyclicQR<T, D>::operator=(BlockCyclicQR&&) noexcept = default;
-template <class T, class D>
-BlockCyclicQR<T, D>::~BlockCyclicQR() = default;
-
-template <class T, class D>
 const BlockCyclic& BlockCyclicQR<T, D>::layout() const {
     return inside_->layout;
 }
@@ -440,7 +430,7 @@ void BlockCyclicQR<T, D>::solve(Context<D>& ctx, BlockCyclicView<T, D> B) const 
 struct InsideCyclic {
     template <class T, class D>
     static BlockCyclicQR<T, D> hold(BlockCyclicFactorization<T, D>&& f) {
-        return BlockCyclicQR<T, D>(std::make_unique<BlockCyclicFactorization<T, D>>(std::move(f)));
+        return BlockCyclicQR<T, D>(detail::own<BlockCyclicFactorization<T, D>>(std::move(f)));
     }
 };
 

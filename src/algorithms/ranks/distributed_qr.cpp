@@ -504,16 +504,6 @@ Matrix<T, D> ThinProduct<T, D>::expand(Context<D>& ctx, JointCall& call, MatrixV
 // ---- the interface ---------------------------------------------------------------------------------------------------
 
 template <class T, class D>
-DistributedQR<T, D>::DistributedQR(std::unique_ptr<DistributedFactorization<T, D>> inside)
-    : inside_(std::move(inside)) {}
-template <class T, class D>
-DistributedQR<T, D>::DistributedQR(DistributedQR&&) noexcept = default;
-template <class T, class D>
-DistributedQR<T, D>& DistributedQR<T, D>::operator=(DistributedQR&&) noexcept = default;
-template <class T, class D>
-DistributedQR<T, D>::~DistributedQR() = default;
-
-template <class T, class D>
 void DistributedQR<T, D>::over(Communicator& comm) {
     if (const auto ranks = inside_->layout.rows.size(); comm.size() != static_cast<int>(ranks))
         throw InvalidArgument(
@@ -634,7 +624,7 @@ Matrix<T, D> DistributedQR<T, D>::apply_thin_q(Context<D>& ctx, Op op, MatrixVie
 
 template <class T, class D>
 DistributedQR<T, D> qr(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, Options options) {
-    auto f = std::make_unique<DistributedFactorization<T, D>>(RankFactorizer<T, D>(ctx, comm, A, options).factor());
+    auto f = detail::own<DistributedFactorization<T, D>>(RankFactorizer<T, D>(ctx, comm, A, options).factor());
     return DistributedQR<T, D>(std::move(f));
 }
 
