@@ -10,6 +10,7 @@
 
 #include "algorithms/solver_steps.hpp"
 #include "checks.hpp"
+#include "gallery.hpp"
 #include "least_squares_law.hpp"
 #include "quoin/distributed.hpp"
 #include "ranks.hpp"
