@@ -360,7 +360,7 @@ TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     expect_error(quoin_run("lyapunov lorenz63 --step 1 --out d"), exit_code_of(ErrorCode::NonFiniteEntry),
                  {"state at time", "step 1"});
     EXPECT_FALSE(fs::exists("d"));
-    expect_error(quoin_run("lyapunov kuramoto-sivashinsky --exponents 0 --time 100"),
+    expect_error(quoin_run("lyapunov kuramoto-sivashinsky --exponents 0 --transient 5 --alignment 5 --time 20"),
                  exit_code_of(ErrorCode::NumericalBreakdown), {"32 exponents have the sum", "must be -3000.68"});
     expect_error(quoin_run("lyapunov henon --until 0"), usage_error, {"--until", "positive"});
     expect_error(quoin_run("lyapunov lorenz63 --checkpoint no/such/folder/file"),

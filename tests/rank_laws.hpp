@@ -10,6 +10,7 @@
 
 #include "algorithms/shared/copies.hpp"
 #include "checks.hpp"
+#include "gallery.hpp"
 #include "least_squares_law.hpp"
 #include "quoin/distributed.hpp"
 #include "ranks.hpp"
