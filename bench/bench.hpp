@@ -84,7 +84,7 @@ struct EnergyMeters {
 Context<Cuda> device_context();
 #endif
 
-// ---- The studies: on the host, and those that say so on the current GPU ------------------------------------------------
+// ---- The studies: on the host, and those that say so on the current GPU ---------------------------------------------
 
 /// The cases of the command line, with A in the host's memory.
 void bench_on_host(const BenchArguments& arguments);

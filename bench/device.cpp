@@ -218,7 +218,7 @@ private:
         return {Reference::Lapack, of_a_run, joules_of(energy_->host, run, of_a_run)};
     }
 
-    // ---- a paper's table: Quoin's LAPACK format and its CAQR, as the papers have it, against every reference -----------
+    // ---- a paper's table: Quoin's LAPACK format and its CAQR, as the papers have it, against every reference --------
 
     void run_paper(const PaperTable& paper) {
         for (const DType dtype : arguments_.dtypes_or({DType::F32}))

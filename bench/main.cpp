@@ -27,7 +27,7 @@ constexpr bool have_nccl = true;
 constexpr bool have_nccl = false;
 #endif
 
-// ---- What cannot be measured is refused before anything is ------------------------------------------------------------
+// ---- What cannot be measured is refused before anything is ----------------------------------------------------------
 
 void check_shapes(const BenchArguments& arguments) {
     if (arguments.wants(Reference::None, false) && arguments.references.size() > 1)
@@ -62,7 +62,7 @@ void check_ranks(const BenchArguments& arguments) {
         throw Error(ErrorCode::DeviceFailure, "ranks with --device cuda: Quoin was built without NCCL");
 }
 
-// ---- The studies that this build has -----------------------------------------------------------------------------------
+// ---- The studies that this build has --------------------------------------------------------------------------------
 
 void bench_shapes(const BenchArguments& arguments) {
     if (!arguments.on_device()) return bench_on_host(arguments);
@@ -90,7 +90,7 @@ void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
 #endif
 }
 
-// ---- Options ---------------------------------------------------------------------------------------------------------
+// ---- Options --------------------------------------------------------------------------------------------------------
 
 /// "recursive-fp16-twice".
 OutOfCoreOptions parse_route(const std::string& argument, const std::string& text) {

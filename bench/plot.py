@@ -57,7 +57,8 @@ def thousands(value):
 
 
 def device_of(path):
-    """The device, as the comment lines of a file name it: `./run gpu-bench` in a line of its own, `quoin bench` after its version."""
+    """The device, as the comment lines of a file name it: `./run gpu-bench` in a line of its own, `quoin bench` after
+    its version."""
     with open(path) as file:
         for line in file:
             for begin, field in (("# device: ", 0), ("# quoin ", 1)):
@@ -139,7 +140,8 @@ def plot_requirements(path, out):
 
 
 def rates(rows, x_of):
-    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run appended (PyTorch's) repeat Quoin's: the first counts."""
+    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run appended (PyTorch's) repeat Quoin's: the first
+    counts."""
     lines = {}
     for row in rows:
         x, code = int(row[x_of]), "caqr" if row["op"] == "factor" else "quoin"

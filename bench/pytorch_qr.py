@@ -3,9 +3,9 @@
 
     python3 bench/pytorch_qr.py bench/results/h100_table1.csv ...
 
-thin-qr: torch.linalg.qr(A); r-only: torch.linalg.qr(A, mode="r"); geqrf and factor: torch.geqrf(A). A is a stack where the file has
-batches. PyTorch returns new tensors and copies A where it must, which counts. Events around the call, the median of the runs of half a second (3 to
-30) after two. Quoin's columns are those that the file holds.
+thin-qr: torch.linalg.qr(A); r-only: torch.linalg.qr(A, mode="r"); geqrf and factor: torch.geqrf(A). A is a stack where
+the file has batches. PyTorch returns new tensors and copies A where it must, which counts. Events around the call, the
+median of the runs of half a second (3 to 30) after two. Quoin's columns are those that the file holds.
 """
 
 import argparse

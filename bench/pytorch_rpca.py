@@ -4,8 +4,8 @@
     python3 bench/pytorch_rpca.py FILE
 
 Inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a matrix of the same size: a textured background whose
-brightness drifts, noise, moving squares. Route qr: torch.linalg.qr(X) and the svd of R; svd: torch.linalg.svd(X). Seconds
-of wall time to the tolerance, after a run of three iterations.
+brightness drifts, noise, moving squares. Route qr: torch.linalg.qr(X) and the svd of R; svd: torch.linalg.svd(X).
+Seconds of wall time to the tolerance, after a run of three iterations.
 """
 
 import argparse
@@ -18,7 +18,8 @@ TOLERANCES = ("1e-3", "1e-5")
 
 
 def pytorch_rows(rows, pursuit_of):
-    """One row a route for the size that the file holds; `pursuit_of(rows, cols, route)` returns the columns measured."""
+    """One row a route for the size that the file holds; `pursuit_of(rows, cols, route)` returns the columns
+    measured."""
     size = {(int(row["rows"]), int(row["cols"])) for row in rows}
     added = []
     for m, n in sorted(size):

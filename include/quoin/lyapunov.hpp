@@ -70,9 +70,9 @@ struct KuramotoSivashinsky {
     Index modes = 0;  ///< n = 2·modes; 0: wavenumbers to 4.5
     double step = 0.1;
 };
-/// ẋ = a y/(1 + yⁿ) − bx, y = x(t − τ) (Mackey and Glass 1977). The state is x at `intervals` + 1 points of the last delay; a step
-/// is τ/intervals, of the Runge-Kutta method of order 4. There are intervals + 1 exponents. The first ones belong to
-/// the equation, the last ones to the grid.
+/// ẋ = a y/(1 + yⁿ) − bx, y = x(t − τ) (Mackey and Glass 1977). The state is x at `intervals` + 1 points of the last
+/// delay; a step is τ/intervals, of the Runge-Kutta method of order 4. There are intervals + 1 exponents. The first
+/// ones belong to the equation, the last ones to the grid.
 struct MackeyGlass {
     double a = 0.2, b = 0.1, power = 10, tau = 17;
     Index intervals = 100;  ///< of the delay, at least 3; n = intervals + 1
@@ -118,8 +118,8 @@ struct UserFlow {
     double step = 0.01;
     std::optional<double> divergence{};  ///< the mean of div f, if known: must equal the sum of all exponents
 };
-/// A delay differential equation ẋ = f(x(t), x(t − τ)) of the caller's, of d components, with the state and steps of MackeyGlass:
-/// n = d(intervals + 1), the oldest point first.
+/// A delay differential equation ẋ = f(x(t), x(t − τ)) of the caller's, of d components, with the state and steps of
+/// MackeyGlass: n = d(intervals + 1), the oldest point first.
 struct UserDelayFlow {
     std::vector<double> x0;                                  ///< d numbers: x(t) for all t <= 0
     std::function<void(const double* z, double* dx)> field;  ///< dx := f(x, y), z = [x; y]
@@ -187,17 +187,16 @@ struct LyapunovProgress {
 
 /// Choices of a run. Times are rounded up to whole segments of `steps_per_qr` steps.
 struct LyapunovOptions {
-    Index exponents = 0;     ///< p, the first p; 0: all
-    double time = 1000;      ///< the longest time over which exponents are averaged
-    double until = 0;        ///< ends the run once every exponent's half width is at most this; 0: after `time`
-    double transient = 100;  ///< time before averaging, of the state only
-    double alignment = 100;  ///< time after the transient for the vectors to align, not averaged
-    Index steps_per_qr =
-        10;  ///< at most: a segment is split if its vectors grow too far apart
-    std::uint64_t seed = 1;    ///< seeds the tangent vectors, and the state unless the caller gave it
-    Options qr{};              ///< `method`, and its blocks; `q` is Explicit
-    std::string checkpoint{};  ///< a file to continue from, if it exists, and to save to; empty: none
-    double checkpoint_seconds = 60;                             ///< between two saves
+    Index exponents = 0;             ///< p, the first p; 0: all
+    double time = 1000;              ///< the longest time over which exponents are averaged
+    double until = 0;                ///< ends the run once every exponent's half width is at most this; 0: after `time`
+    double transient = 100;          ///< time before averaging, of the state only
+    double alignment = 100;          ///< time after the transient for the vectors to align, not averaged
+    Index steps_per_qr = 10;         ///< at most: a segment is split if its vectors grow too far apart
+    std::uint64_t seed = 1;          ///< seeds the tangent vectors, and the state unless the caller gave it
+    Options qr{};                    ///< `method`, and its blocks; `q` is Explicit
+    std::string checkpoint{};        ///< a file to continue from, if it exists, and to save to; empty: none
+    double checkpoint_seconds = 60;  ///< between two saves
     std::function<bool(const LyapunovProgress&)> on_segment{};  ///< called after each segment; false ends the run
 };
 
@@ -228,10 +227,10 @@ struct LyapunovSpectrum {
     double discarded = 0;        ///< part of `time` at its start: a detected transient, left out of all results
     Index segments = 0;          ///< sampled; of `steps_per_qr` steps each
     Index steps_between_qr = 0;  ///< `steps_per_qr`, or fewer if the vectors grew too far apart
-    Index skipped = 0;      ///< `series_spectrum`: Jacobians that their neighbours did not determine; left out
-    bool resolved = true;   ///< false if correlations last longer than 1/16 of the time: errors may be too small
-    bool completed = true;  ///< false if `on_segment` ended the run
-    bool reached = true;    ///< false if `until` is above 0 and the run ended with a larger half width
+    Index skipped = 0;           ///< `series_spectrum`: Jacobians that their neighbours did not determine; left out
+    bool resolved = true;        ///< false if correlations last longer than 1/16 of the time: errors may be too small
+    bool completed = true;       ///< false if `on_segment` ended the run
+    bool reached = true;         ///< false if `until` is above 0 and the run ended with a larger half width
     Method method = Method::Auto;
 
     double seconds = 0;  ///< of all parts of the run, including those before a checkpoint

@@ -66,7 +66,7 @@ private:
     int owner(Index i) const { return f_.row_axis.owner(panel_.first + i); }
     Communicator& ranks() const { return f_.grid->col_comm(); }
 
-    // ---- by Gram matrices -----------------------------------------------------------------------------------------------
+    // ---- by Gram matrices -------------------------------------------------------------------------------------------
 
     /// CholeskyQR2 whose second pass reads V. It runs only if the first certificate does not suffice, and changes V
     /// only beyond a departure of nu/2. With AᵀA = R₁ᵀR₁ and
@@ -208,7 +208,7 @@ private:
         factor_gram<T>(ctx_, G, {.step = 1, .most_departure = most_final_departure}, R2, certificate_.view());
     }
 
-    // ---- from an explicit Q ---------------------------------------------------------------------------------------------
+    // ---- from an explicit Q -----------------------------------------------------------------------------------------
 
     /// Factors A = Q R, with Q in A's place.
     void orthonormalize() {
@@ -299,7 +299,7 @@ private:
         return true;
     }
 
-    // ---- both -----------------------------------------------------------------------------------------------------------
+    // ---- both -------------------------------------------------------------------------------------------------------
 
     /// The next step of a panel. The root decides with `work`, and `decide` returns its decision on all ranks, whatever
     /// has failed on one.

@@ -1,8 +1,10 @@
 // The steps of online robust PCA on the GPU. All passes are over m×r of U and columns of m, one thread a row:
 //
-//   product_parts     Uᵀx: a block of 256 threads owns every (grid)-th run of 256 rows and 8 columns of U, a thread 8 sums in double,
-//                     which are added in a fixed tree; `sum_products` adds the blocks', a warp a column, in order.
-//   elementwise       m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums (observed.cuh).
+//   product_parts     Uᵀx: a block of 256 threads owns every (grid)-th run of 256 rows and 8 columns of U, a thread 8
+//                     sums in double, which are added in a fixed tree; `sum_products` adds the blocks', a warp a
+//                     column, in order.
+//   elementwise       m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums
+//                     (observed.cuh).
 //   row_quantiles     medians and quantiles of the first columns: a thread a row, Batcher's network in workspace where
 //                     neighbours' numbers lie side by side. Compare-exchanges go to L2.
 //

@@ -1,13 +1,13 @@
 // The steps of principal component pursuit. What passes over m×n matrices:
 //
 //   shrink_sparse     chunk kernels (cuda/observed.cuh): four matrices read, two written. Bound by memory.
-//   update_multipliers_and_sparse   update_multipliers_and_sparse.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
-//                     time in workspace, and two chunk kernels do the rest.
+//   update_multipliers_and_sparse   update_multipliers_and_sparse.cuh up to 160 columns; beyond, cuBLAS leaves X P of
+//                     2^17 rows at a time in workspace, and two chunk kernels do the rest.
 //
 // And n×n:
 //
-//   product_kernel    C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of a column, each of its
-//                     warps a quarter of the sum. Bound by latency, 2 to 3 µs for n = 100.
+//   product_kernel    C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of a column, each
+//                     of its warps a quarter of the sum. Bound by latency, 2 to 3 µs for n = 100.
 //   projector_kernel  a block a column of P, a warp every eighth entry of it, its lanes the sum.
 //   jacobi_kernel, turn_rows   jacobi.cuh
 

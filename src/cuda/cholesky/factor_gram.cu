@@ -1,8 +1,8 @@
 // Cholesky's factorization of a Gram matrix that meets its demands: up to 192 columns by cholesky/factor_gram.cuh,
 // beyond by cuSOLVER's potrf between
 //
-//   inspect_upper   one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its threads' sums in a fixed
-//                   tree. n²/2 reads; bound by latency up to n ~ 500.
+//   inspect_upper   one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its threads'
+//                   sums in a fixed tree. n²/2 reads; bound by latency up to n ~ 500.
 //   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
 //   decide          one warp; compares the results of inspect_upper and find_pivot with the demands.
 

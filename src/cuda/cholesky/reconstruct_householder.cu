@@ -1,11 +1,12 @@
 // Reflectors from an orthonormal basis: up to 128 columns by cholesky/reconstruct_top.cuh, beyond in steps. These steps
 // are here.
 //
-//   lu_diagonal     one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two barriers
-//                   a column): bound by latency, about 3 µs.
+//   lu_diagonal     one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two
+//                   barriers a column): bound by latency, about 3 µs.
 //   lu_border       one thread a row of L₂₁ (blockIdx.y = 0) or a column of U₁₂ (1), its 32 entries in registers, the
 //                   diagonal block in shared memory; 32² flops a thread.
-//   drop_if_unit    one block a column, which it reads until an entry is not 0; reads one number where tau is not about 2.
+//   drop_if_unit    one block a column, which it reads until an entry is not 0; reads one number where tau is not about
+//                   2.
 
 #include "cuda/cholesky/reconstruct_top.cuh"
 #include "cuda/runtime/blas.hpp"

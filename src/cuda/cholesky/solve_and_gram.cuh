@@ -5,8 +5,9 @@
 //
 //   n <= 8          one fused pass, a thread a row (few_columns.cuh)
 //   8 < n <= 64     one fused pass by tiles (narrow.cuh)
-//   64 < n          a pass a factor (solve_right.cuh, or in f32 solve_by_halves.cuh, as the factor's condition says), then one for G
-//                   (gram.cuh). Where X is not wanted but G is, rows go through a scratch block of `scratch_rows` rows.
+//   64 < n          a pass a factor (solve_right.cuh, or in f32 solve_by_halves.cuh, as the factor's condition says),
+//                   then one for G (gram.cuh). Where X is not wanted but G is, rows go through a scratch block of
+//                   `scratch_rows` rows.
 
 #include "cuda/cholesky/few_columns.cuh"
 #include "cuda/products/gram.cuh"

@@ -2,16 +2,17 @@
 
 // C := X B in f32 by three products of f16 (split_numbers.cuh), X n×K, B K×p.
 //
-//   make_image         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
-//                      before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
+//   make_image         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64
+//                      columns, hi before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
 //   corrected_product  a block 128×128 of C, for some or all of K:
 //
 //                      X's image ──bulk copies──▶ shared memory, `stages` tiles ──┐
 //                                                                                 ├──▶ wgmma m64n128k16: Cᵀ += Bᵀ Xᵀ
 //                      B ──▶ registers, a tile ahead; hi and lo are made there ───┘
 //
-//                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the other's
-//                      products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once for 128 rows of X.
+//                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the
+//                      other's products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once
+//                      for 128 rows of X.
 //
 // The tensor cores cut sums off where they should round. Each tile's sum of 64 terms starts from zero, and these are
 // added in f32.

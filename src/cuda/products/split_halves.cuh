@@ -4,18 +4,19 @@
 //
 //   split_halves  in one or both of two layouts, from one read of f32:
 //
-//                 parts: runs of h rows of A (m×n), each three times, one below the other: lo in one of them and hi in the
-//                 others. A product of depth 3h with the same run of another matrix, whose lo is elsewhere, adds the three terms.
+//                 parts: runs of h rows of A (m×n), each three times, one below the other: lo in one of them and hi in
+//                 the others. A product of depth 3h with the same run of another matrix, whose lo is elsewhere, adds
+//                 the three terms.
 //
 //                 ┌────┐ h       ┌────┐ slot 0     one thread two rows of a column; h is even. Beyond A's rows zeros
 //                 ├────┤    →    ├────┤ slot 1     up to the end of the run. 1.5 times as many bytes written as are read.
 //                 │    │         ├────┤ slot 2     Bound by memory.
 //                 └────┘         ├────┤ slot 0 …
 //
-//                 sides: runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s. Zeros
-//                 beyond A's rows and columns.
-//   largest_bits  the bits of max |a_ij| over the finite ones, which has to be 0 before: NaN and Inf stay in their columns; threads
-//                 stride, a warp's maximum goes there by atomicMax.
+//                 sides: runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s.
+//                 Zeros beyond A's rows and columns.
+//   largest_bits  the bits of max |a_ij| over the finite ones, which has to be 0 before: NaN and Inf stay in their
+//                 columns; threads stride, a warp's maximum goes there by atomicMax.
 //
 // With one slot each run is there once, rounded. The layouts are then A's own, padded.
 

@@ -4,15 +4,17 @@
 //
 //     root    E := I
 //     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node's turns, in reverse order; all upper triangular
-//     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it together with few columns of C
+//     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it together with few
+//             columns of C
 //
-//     grid          one block a node, one warp a tile of factor_node's turns; one block a domain, whose 4 warps are two strips
-//                   of 16 columns by two groups of rows
-//     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself; V and T are staged, a node's
-//                   V by its own warp, before Q overwrites V
+//     grid          one block a node, one warp a tile of factor_node's turns; one block a domain, whose 4 warps are two
+//                   strips of 16 columns by two groups of rows
+//     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself; V and T are staged, a
+//                   node's V by its own warp, before Q overwrites V
 //     shared        node: 9 KB a warp and 9 KB; leaf: 8·32·(rows + 4) + 9 KB, 42 KB with 128 rows
 //     edges         below the triangles of a node stand the leaves' V: neither read nor written
-//     flops, bytes  node 2n³/3 needed, 4n³ issued a triangle; leaves 2mn² flops, V read and Q written once: bounded by memory
+//     flops, bytes  node 2n³/3 needed, 4n³ issued a triangle; leaves 2mn² flops, V read and Q written once: bounded by
+//                   memory
 
 #include "cuda/trees/wy_tile.cuh"
 

@@ -1,7 +1,7 @@
 // Condition numbers of a triangle, from its inverse by cuBLAS's trsm.
 //
-//   triangle_sums   one warp a column of W = R D and of W⁻¹: their absolute sums, with and without the scaling D undone,
-//                   each in a fixed tree. 2n² reads.
+//   triangle_sums   one warp a column of W = R D and of W⁻¹: their absolute sums, with and without the scaling D
+//                   undone, each in a fixed tree. 2n² reads.
 //
 // All is bound by latency up to n ~ 500: about 5 µs a launch.
 
