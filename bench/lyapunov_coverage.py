@@ -4,8 +4,8 @@
     python3 bench/lyapunov_coverage.py bench/results/lyapunov_coverage.csv
     python3 bench/lyapunov_coverage.py --seeds 20 --case henon --case lorenz63 /dev/stdout
 
-The truth of a quantity is 0 where a symmetry makes it so, and otherwise its mean over all seeds of the longest case of the system,
-which is uncertain by a tenth of that case's error for 100 seeds.
+The truth of a quantity is 0 where a symmetry makes it so, and otherwise its mean over all seeds of the longest case of
+the system, which is uncertain by a tenth of that case's error for 100 seeds.
 """
 
 import argparse

@@ -25,7 +25,7 @@ constexpr bool have_nccl = true;
 constexpr bool have_nccl = false;
 #endif
 
-// ---- What cannot be measured is refused before anything is ------------------------------------------------------------
+// ---- What cannot be measured is refused before anything is ----------------------------------------------------------
 
 void check_shapes(const BenchArguments& arguments) {
     if (arguments.wants(Reference::None, false) && arguments.references.size() > 1)

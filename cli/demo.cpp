@@ -39,7 +39,7 @@ struct DemoArguments {
     MatrixFileOptions reading;
 };
 
-// ---- What the devices have of their own: who is compared with, on which matrices, and what memory that takes --------------
+// ---- What the devices have of their own: who is compared with, on which matrices, and what memory that takes --------
 
 const char* reference_name(const Context<Host>&) { return "LAPACK"; }
 
@@ -160,7 +160,7 @@ void print_machine(const Context<Cuda>&, const Machine&) {
 
 #endif
 
-// ---- The demonstration --------------------------------------------------------------------------------------------------
+// ---- The demonstration ----------------------------------------------------------------------------------------------
 
 /// A, Q and, to measure the accuracy, at most a matrix of double, for f32 two; plus what the factorization takes.
 template <class T, class D>

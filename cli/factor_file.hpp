@@ -58,8 +58,8 @@ FactorOutcome factor_file(Context<D>& ctx, const MatrixFile& file, const FactorA
     return outcome;
 }
 
-/// How a matrix that does not fit `cap` bytes of the host's memory goes from file to file; nothing where it fits. Throws
-/// OutOfMemory where neither can be.
+/// How a matrix that does not fit `cap` bytes of the host's memory goes from file to file; nothing where it fits.
+/// Throws OutOfMemory where neither can be.
 template <class T>
 std::optional<FileOptions> files_beside_host(Context<Host>& ctx, const FactorArguments& arguments,
                                              const MatrixFile& file, const Plan& plan, double cap) {

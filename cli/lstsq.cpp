@@ -30,8 +30,8 @@ struct LstsqArguments {
     MatrixFileOptions reading;
 };
 
-/// Calls `f()`, which works on rows A and b of the two files that begin at `first_row`; NaN or Inf is laid to the file that
-/// holds it.
+/// Calls `f()`, which works on rows A and b of the two files that begin at `first_row`; NaN or Inf is laid to the file
+/// that holds it.
 template <class T, class F>
 decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, Index first_row, F&& f) {
     try {

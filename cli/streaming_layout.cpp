@@ -25,8 +25,8 @@ std::optional<StreamingMemory> gpu_streaming(Index m, Index n, Index p, bool wit
     if (options.q.full_t || !can_stream(m, n, options.method)) return {};
     const double width = static_cast<double>(element_bytes) * static_cast<double>(n + p);
     const double triangle = width * static_cast<double>(n + p);
-    // two blocks, the copy of one that is factored, and its T, a quarter of that; with Q its rows too, and for every block an R
-    // and its part of the stack of them
+    // two blocks, the copy of one that is factored, and its T, a quarter of that; with Q its rows too, and for every
+    // block an R and its part of the stack of them
     return with_q ? StreamingMemory{8 * triangle, 4.5 * width, 3.5 * triangle}
                   : StreamingMemory{8 * triangle, 3.5 * width, 0};
 }

@@ -1,5 +1,5 @@
-// Robust PCA: a fixed camera's video, one frame a column, is a background that hardly changes, of low rank, and a foreground
-// that covers few pixels, sparse. M = L + S takes them apart.
+// Robust PCA: a fixed camera's video, one frame a column, is a background that hardly changes, of low rank, and a
+// foreground that covers few pixels, sparse. M = L + S takes them apart.
 
 #include <algorithm>
 #include <cmath>

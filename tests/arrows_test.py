@@ -59,7 +59,7 @@ ALLOWED = {
     "examples": "include/quoin/apps",
 }
 
-# What remains, with the reason: from, to.
+# Exceptions, with the reason: from, to.
 EXCEPTIONS = {
     ("apps/lyapunov", "src/host"): "maps of dense tangents use the host's kernels",
     ("apps/lyapunov/cuda", "src/cuda"): "kernels of an application are built of the device's parts",

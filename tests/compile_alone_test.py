@@ -2,13 +2,14 @@
 
     compile_alone_test.py BUILD CLANG++ [PATTERN]
 
-Parses the C++ sources of the build folder BUILD and every header of the project that they include, each alone, with definitions
-and include folders of BUILD/compile_commands.json. With PATTERN only those that contain it. What the build precompiles of the standard
-library and of other projects precedes every file: the project's own includes are checked. Clang shares the instantiations of that
-header's templates, so that most files take a few tenths of a second.
+Parses the C++ sources of the build folder BUILD and every header of the project that they include, each alone, with
+definitions and include folders of BUILD/compile_commands.json. With PATTERN only those that contain it. What the build
+precompiles of the standard library and of other projects precedes every file: the project's own includes are checked.
+Clang shares the instantiations of that header's templates, so that most files take a few tenths of a second.
 
-A header that some file includes before all others was compiled by itself there. Left out are headers without #pragma once, which are
-parts of the file that includes them; headers that no source includes; and what nvcc compiles, one by one in any build.
+A header that some file includes before all others was compiled by itself there. Left out are headers without #pragma
+once, which are parts of the file that includes them; headers that no source includes; and what nvcc compiles, one by
+one in any build.
 """
 
 import json
@@ -85,7 +86,8 @@ def parse(file, options, precompiled):
 
 
 def included_first(read):
-    """The headers that were read with nothing of the project in front of them: the first of the file, the first of that, ..."""
+    """The headers that were read with nothing of the project in front of them: the first of the file, the first of
+    that, ..."""
     depth = 0
     for deeper, path in read:
         if deeper <= depth:

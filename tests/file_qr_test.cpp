@@ -1,4 +1,5 @@
-// Factorization from file to file: the law in many blocks, the same bits however often a run ends, and what may go wrong.
+// Factorization from file to file: the law in many blocks, the same bits however often a run ends, and what may go
+// wrong.
 
 #include "quoin/file_qr.hpp"
 
@@ -19,8 +20,8 @@
 #include "file_qr_folder.hpp"
 #include "heap_peak.hpp"
 
-// A disk in the place of the C library's: it takes so long to flush, or does not flush while it is held, and knows what a power
-// failure would lose when a line of the journal becomes lasting.
+// A disk in the place of the C library's: it takes so long to flush, or does not flush while it is held, and knows what
+// a power failure would lose when a line of the journal becomes lasting.
 static std::atomic<int> flush_milliseconds{0};
 static std::atomic<bool> disk_is_held{false};
 static std::mutex disk;
@@ -30,7 +31,7 @@ static int lasting_lines = 0;
 static std::atomic<long> lines_until_full{-1};  // of a journal; then the disk is full, unless it is −1
 static std::uintmax_t max_on_disk = 0;          // bytes in the folder of the outputs, at a line of their journal
 
-/// What they occupy: Q is written from its end on, and the place before it is a hole.
+/// Returns the bytes that files occupy: Q is written from its end on, and the place before it is a hole.
 static std::uintmax_t bytes_below(const std::filesystem::path& folder) {
     std::uintmax_t sum = 0;
     std::error_code error;
@@ -101,7 +102,7 @@ protected:
         return outputs();
     }
 
-    /// That of the rank that needs most.
+    /// Returns the options with the least memory of the rank that needs most.
     FileOptions tight_by(int ranks, Index m, Index n, SecondPass second_pass = SecondPass::Auto, bool want_q = true) {
         FileOptions options{0, want_q, second_pass};
         options.journal_seconds = 0;
@@ -395,7 +396,7 @@ TYPED_TEST(FileQRTest, ALineOfTheJournalIsFlushedAfterWhatItClaims) {
     }
 }
 
-// ---- rows of a file over ranks ------------------------------------------------------------------------------------------
+// ---- rows of a file over ranks --------------------------------------------------------------------------------------
 
 Index lines_in(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
@@ -531,7 +532,7 @@ TYPED_TEST(FileQRTest, RefusesAJournalOfAnotherNumberOfRanks) {
     EXPECT_EQ(this->factor_by(3, options), steps);
 }
 
-/// Of the file, of the memory and between the ranks.
+/// Failures of the file, of the memory and between the ranks.
 TYPED_TEST(FileQRTest, WhatOneRankCannotDoIsAnErrorOfAll) {
     const Index m = 1000, n = 9;
     this->save(random_normal<TypeParam>(m, n).view());
@@ -615,7 +616,7 @@ TYPED_TEST(FileQRTest, ATornJournalEndsAtItsLastGoodLine) {
     const auto tear = [&](const std::string& text) {
         std::ofstream(this->path("out/quoin-journal/journal"), std::ios::binary) << text;
     };
-    // cut off at every byte of its last line; one flipped bit of it; garbage behind it
+    // cut off at every byte of its last line; one flipped bit of it; garbage after it
     for (int way = 0; way < 4; ++way) {
         this->run_until(options, 5);
         const std::string whole = journal();

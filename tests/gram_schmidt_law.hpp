@@ -11,7 +11,8 @@
 #include "checks.hpp"
 #include "gallery.hpp"
 
-/// How orthogonality is lost with κ by Gram-Schmidt without reorthogonalization, on matrices with one large singular value.
+/// How orthogonality is lost with κ by Gram-Schmidt without reorthogonalization, on matrices with one large singular
+/// value.
 namespace quoin::test {
 
 inline std::vector<double> near_one_line(Index n, double kappa) {
@@ -44,8 +45,8 @@ inline double max_loss(const GramSchmidtCase& scheme, Index n, double u, double 
                                                           : max_classical_loss(n, u, kappa_f);
 }
 
-/// Of the logarithms of `lost(A)` over κ = 10, √1000, 100, … to `largest_kappa`, where `used(κ)`; each is at most `bound(κ)`. In f32
-/// four κ are used at least: the loss of one matrix varies by a factor of 2.
+/// Returns the slope of the logarithms of `lost(A)` over κ = 10, √1000, 100, … to `largest_kappa`, where `used(κ)`;
+/// each is at most `bound(κ)`. In f32 four κ are used at least: the loss of one matrix varies by a factor of 2.
 template <class T, class Lost, class Bound, class Used>
 double slope_of_loss(Index m, Index n, double largest_kappa, Lost lost, Bound bound, Used used) {
     std::vector<std::pair<double, double>> points;

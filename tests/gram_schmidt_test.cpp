@@ -1,5 +1,5 @@
-// Gram-Schmidt: how orthogonality is lost with κ and without reorthogonalization, the law of every other method with it, and
-// columns that come one after the other.
+// Gram-Schmidt: how orthogonality is lost with κ and without reorthogonalization, the law of every other method with
+// it, and columns that come one after the other.
 
 #include "quoin/gram_schmidt.hpp"
 
@@ -54,7 +54,7 @@ protected:
 };
 TYPED_TEST_SUITE(GramSchmidtTest, Scalars);
 
-// ---- The laws of the loss of orthogonality -----------------------------------------------------------------------------
+// ---- The laws of the loss of orthogonality --------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, ModifiedLosesWithKappa) {
     for (auto [n, width] : {std::pair<Index, Index>{60, 0}, {60, 1}, {60, 7}, {60, 16}, {100, 64}}) {
@@ -108,7 +108,7 @@ TYPED_TEST(GramSchmidtTest, ReorthogonalizedLosesNothingWhateverKappa) {
     }
 }
 
-/// R of modified Gram-Schmidt is that of Householder's method on [0; A], whatever Q has lost.
+/// R of modified Gram-Schmidt equals R of Householder's method on [0; A], whatever Q has lost.
 TYPED_TEST(GramSchmidtTest, RIsAsGoodAsHouseholders) {
     using T = TypeParam;
     for (double kappa = 10; kappa <= 1.01 * this->largest_kappa; kappa *= 10)
@@ -120,7 +120,7 @@ TYPED_TEST(GramSchmidtTest, RIsAsGoodAsHouseholders) {
         }
 }
 
-// ---- Every matrix ------------------------------------------------------------------------------------------------------
+// ---- Every matrix ---------------------------------------------------------------------------------------------------
 
 class GramSchmidtOfTheGallery : public testing::TestWithParam<std::tuple<Gallery, GramSchmidtCase>> {
 protected:
@@ -217,7 +217,7 @@ TYPED_TEST(GramSchmidtTest, TheSameBitsForAnyNumberOfThreads) {
         }
 }
 
-// ---- Dependent columns -------------------------------------------------------------------------------------------------
+// ---- Dependent columns ----------------------------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, ADependentColumnIsNamedOrCompleted) {
     using T = TypeParam;
@@ -249,7 +249,7 @@ TYPED_TEST(GramSchmidtTest, ADependentColumnIsNamedOrCompleted) {
                 }
 }
 
-// ---- What is refused ---------------------------------------------------------------------------------------------------
+// ---- What is refused ------------------------------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
     using T = TypeParam;
@@ -285,7 +285,7 @@ TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
     refuses([&] { basis.orthogonalize(this->ctx, Matrix<T>(29, 1).view()); }, "orthogonalize");
 }
 
-// ---- Columns one after the other ---------------------------------------------------------------------------------------
+// ---- Columns one after the other ------------------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
     using T = TypeParam;
@@ -512,8 +512,8 @@ TYPED_TEST(GramSchmidtTest, ColumnsOfAnyScale) {
     }
 }
 
-/// Arnoldi with a cyclic permutation of four coordinates, which commits no rounding: the Krylov space of the first one ends,
-/// with a zero below the diagonal of H.
+/// Arnoldi with a cyclic permutation of four coordinates, which commits no rounding: the Krylov space of the first one
+/// ends, with a zero below the diagonal of H.
 TYPED_TEST(GramSchmidtTest, ArnoldiSeesTheKrylovSpaceEnd) {
     using T = TypeParam;
     constexpr Index m = 60;

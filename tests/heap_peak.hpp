@@ -1,7 +1,7 @@
 #pragma once
 
-// To be included by one source of a test program: the most that its heap held, which the library takes its matrices and workspace
-// from. Not with a sanitizer, which has a heap of its own.
+// To be included by one source of a test program: the most that its heap held, which the library takes its matrices and
+// workspace from. Not with a sanitizer, which has a heap of its own.
 
 #include <malloc.h>
 

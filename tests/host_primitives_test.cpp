@@ -119,7 +119,8 @@ TYPED_TEST(HostPrimitives, SolveAndGram) {
     using W = Wide<T>;
     using Factors = std::array<MatrixView<const T>, 1>;
     const Index chunk = RowChunks(1, 1).chunk_rows;
-    // threads share the columns of two chunks, in place and from copies: the second's columns lie a few bytes from a page apart
+    // threads share the columns of two chunks, in place and from copies: the second's columns lie a few bytes from a
+    // page apart
     std::vector<std::pair<Index, Index>> shapes = {{chunk + 188, 2 * tile_cols + 4}, {2 * chunk, 2 * tile_cols + 4}};
     for (Index m : edges(block_rows<T>, 4 * block_rows<T>, 64 * chunk)) {
         for (Index n : {1, 8, 9, 16, 17, 20}) {
@@ -181,8 +182,8 @@ TYPED_TEST(HostPrimitives, TallProducts) {
     }
 }
 
-/// The rows of a panel, and of the next one beside an update, are shared by cores. Columns of zeros, NaN, and squares that over- or underflow
-/// take ways of their own.
+/// The rows of a panel, and of the next one beside an update, are shared by cores. Columns of zeros, NaN, and squares
+/// that over- or underflow take ways of their own.
 TYPED_TEST(HostPrimitives, PanelsHaveTheSameBitsOnAnyNumberOfCores) {
     using T = TypeParam;
     enum class Kind { Random, Zeros, Large, Small, Nan };
@@ -453,8 +454,8 @@ TYPED_TEST(HostPrimitives, SketchAddsEveryRowToFour) {
     }
 }
 
-/// |‖S x‖ − ‖x‖| <= 3/4 ‖x‖ for every x of the range of A at once, where all of A is in a few rows, in rows that are alike, or in smooth
-/// columns: √(n/s) <= 1/2 is what random rows have.
+/// |‖S x‖ − ‖x‖| <= 3/4 ‖x‖ for every x of the range of A at once, where all of A is in a few rows, in rows that are
+/// alike, or in smooth columns: √(n/s) <= 1/2 is what random rows have.
 /// One subnormal number makes a column that is not zero.
 TYPED_TEST(HostPrimitives, ColumnsOfZerosAreFilledAndCleared) {
     using T = TypeParam;
@@ -484,7 +485,8 @@ TYPED_TEST(HostPrimitives, ColumnsOfZerosAreFilledAndCleared) {
     }
 }
 
-/// Two columns of signs, and two rows, agree in about half of their entries, whatever the seeds: 6 standard deviations at most.
+/// Two columns of signs, and two rows, agree in about half of their entries, whatever the seeds: 6 standard deviations
+/// at most.
 TYPED_TEST(HostPrimitives, PerturbationsAreIdentitiesAndIndependentSigns) {
     using T = TypeParam;
     const Index m = 5000, n = 130;
@@ -560,7 +562,7 @@ TYPED_TEST(HostPrimitives, SketchKeepsNormsOfHostileRanges) {
     }
 }
 
-/// What a device without a fast version of a primitive runs.
+/// Tests the generic version, which a device without a fast one runs.
 TYPED_TEST(HostPrimitives, Generic) {
     using T = TypeParam;
     const Index m = 300, n = 8;

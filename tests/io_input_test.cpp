@@ -518,7 +518,8 @@ TEST_F(IoTest, CsvSpecialValues) {
                  {{5e-324, 0, 0, 0, 0.5, 5, std::numeric_limits<double>::max()}});
 }
 
-/// Lines that are data, and were once taken for a header. Values as by np.genfromtxt, R's read.table and Fortran's list-directed READ.
+/// Lines that are data, and were once taken for a header. Values as by np.genfromtxt, R's read.table and Fortran's
+/// list-directed READ.
 TEST_F(IoTest, CsvNumbersOfFortranRAndTypesetters) {
     expect_equal(read("A.txt", " 1.0D+00  -2.5d0 5.68-304\n .5Q+01 1.Q-2 +1.5+100\n"),
                  {{1, -2.5, 5.68e-304}, {5, 0.01, 1.5e100}});
@@ -595,7 +596,8 @@ TEST_F(IoTest, CsvSkippedLinesAndChosenColumns) {
     });
 }
 
-/// What R's write.table(A), with sep = ",", and with quote = FALSE write; read.table and pandas.read_csv leave the row names out.
+/// Reads what R's write.table(A), with sep = ",", and with quote = FALSE write; read.table and pandas.read_csv leave
+/// the row names out.
 TEST_F(IoTest, CsvOfRsWriteTable) {
     for (const char* text : {"\"V1\" \"V2\"\n\"1\" 0.5 NA\n\"2\" 1.5 4\n", "\"V1\",\"V2\"\n\"1\",0.5,NA\n\"2\",1.5,4\n",
                              "V1 V2\n1 0.5 NA\n2 1.5 4\n",

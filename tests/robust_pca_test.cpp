@@ -120,8 +120,8 @@ TYPED_TEST(RobustPcaTest, LambdaIsThatOfTheOptimum) {
     }
 }
 
-// With Z = M − L − S the optimum has μZ in the subdifferentials of ‖L‖_* and of λ‖S‖₁: ‖μZ‖₂ <= 1 with UᵀμZ V = I, and |μz_ij| <=
-// λ with λ sign(s_ij) where s_ij is not 0.
+// With Z = M − L − S the optimum has μZ in the subdifferentials of ‖L‖_* and of λ‖S‖₁: ‖μZ‖₂ <= 1 with UᵀμZ V = I, and
+// |μz_ij| <= λ with λ sign(s_ij) where s_ij is not 0.
 TYPED_TEST(RobustPcaTest, AStablePursuitEndsAtTheOptimumAndGivesNoiseNoRank) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{400, 40}, {40, 400}}) {
@@ -282,7 +282,8 @@ TYPED_TEST(RobustPcaTest, AlternatingDirectionsReachTheSameOptimum) {
     EXPECT_NEAR(f.last.objective, alm.last.objective, 1e-3 * alm.last.objective);
 }
 
-// Of pictures, all of whose entries are large, constant μ makes a small residual at once, long before the objective is low.
+// Pictures have large entries throughout. Constant μ makes a small residual at once, long before the objective is
+// low.
 TYPED_TEST(RobustPcaTest, AlternatingDirectionsGoOnToTheOptimumOfPictures) {
     using T = TypeParam;
     const Index m = 500, n = 30;
@@ -469,8 +470,8 @@ TYPED_TEST(RobustPcaTest, OneWindowIsTheWholeProblem) {
     EXPECT_TRUE(same_bits<T>(window.S(), whole.S.view()));
 }
 
-// An object of 8 pixels that stands still through a window of 10 columns. Without carried columns it is background. With 30
-// of them it costs λ·8·10·a = 4a in S, and in L, as a second singular value, √8 √(10·30/40) a = 7.7a.
+// An object of 8 pixels that stands still through a window of 10 columns. Without carried columns it is background.
+// With 30 of them it costs λ·8·10·a = 4a in S, and in L, as a second singular value, √8 √(10·30/40) a = 7.7a.
 TYPED_TEST(RobustPcaTest, WindowsCarryTheBackground) {
     using T = TypeParam;
     const Index m = 400, pixels = 8;
@@ -604,8 +605,9 @@ TYPED_TEST(RobustPcaTest, FramesHaveTheSameBitsForAnyThreads) {
     for (std::size_t k = 2; k < found.size(); ++k) EXPECT_TRUE(same_bits<T>(found[k].view(), found[k % 2].view()));
 }
 
-// M is bytes; L before and after an iteration and what is carried have a column for each rank; Y is there unless the pursuit is
-// stable. The rest is sums, blocks and up to 2 MiB of alignment for each matrix: less than half of what L, or S, would be.
+// M is bytes; L before and after an iteration and what is carried have a column for each rank; Y is there unless the
+// pursuit is stable. The rest is sums, blocks and up to 2 MiB of alignment for each matrix: less than half of what L,
+// or S, would be.
 TYPED_TEST(RobustPcaTest, FramesTakeBytesAndFactors) {
     using T = TypeParam;
 #ifdef QUOIN_SANITIZED

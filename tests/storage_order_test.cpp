@@ -45,7 +45,8 @@ TYPED_TEST_SUITE(StorageOrder, Scalars);
 
 const std::pair<Index, Index> shapes[] = {{5003, 50}, {700, 70}, {3001, 7}, {64, 64}, {130, 1}, {9, 31}, {40, 200}};
 
-/// `first` is a power of two by which the first column is multiplied: beyond the range of squares all columns are scaled.
+/// `first` is a power of two by which the first column is multiplied: beyond the range of squares all columns are
+/// scaled.
 template <class T>
 Matrix<T> matrix_of(Index m, Index n, T first) {
     Matrix<T> A = random_normal<T>(m, n);

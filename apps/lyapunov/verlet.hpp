@@ -12,8 +12,8 @@ namespace quoin {
 ///     p := p + ½h F(q),   q := q + h p,   p := p + ½h F(q)
 ///
 /// and its derivative, with δF = DF(q) δq a sum over pairs (`Coupling`). State and vectors are [q; p], d components a
-/// particle. The state goes ahead by some steps and leaves the pairs of each; then every block of vectors takes all of these
-/// steps in the cache.
+/// particle. The state goes ahead by some steps and leaves the pairs of each; then every block of vectors takes all of
+/// these steps in the cache.
 class Verlet : public TangentMap<> {
 public:
     /// `fixed` particles beyond the N take part in pairs and do not move.

@@ -5,7 +5,8 @@
 //     spectrum_of_M(needs)         Σ of M
 //     start(scale, μ)              Y := scale M, L := S := 0;  S := shrink(M − L + Y/μ, λ/μ), X := M − S + Y/μ
 //     spectrum(needs)              Σ of X, and V, which the steps keep
-//     correct(weights, μ, μ')      L := X V diag(weights) Vᵀ, Y += μ(M − L − S) unless stable; sums of S, the change of S, Z and Y
+//     correct(weights, μ, μ')      L := X V diag(weights) Vᵀ, Y += μ(M − L − S) unless stable; sums of S, the change of
+//                                  S, Z and Y
 //     go_on(μ')                    S and X of the next iteration
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what `quoin bench paper out-of-core --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and Figures 7 to 15 of
-Zhang and Wu (2021) again, on their V100 and on this GPU:
+"""Draws what `quoin bench paper out-of-core --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and Figures
+7 to 15 of Zhang and Wu (2021) again, on their V100 and on this GPU:
 
     python3 bench/plots/out_of_core.py DIRECTORY [--out PREFIX]
 
@@ -60,7 +60,8 @@ class Case:
 
 
 def read(directory):
-    """The cases of a folder, and the device that its files name. Of a route that was measured twice the last file counts."""
+    """The cases of a folder, and the device that its files name. Of a route that was measured twice the last file
+    counts."""
     cases, device = {}, ""
     for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
         rows = [row for row in bench_csv.read(path) if "asked_block" in row]
@@ -78,7 +79,7 @@ def read(directory):
     return list(cases.values()), device.removeprefix("NVIDIA ") or "this GPU"
 
 
-# ---- Tables 3 and 4 ----------------------------------------------------------------------------------------------------------
+# ---- Tables 3 and 4 --------------------------------------------------------------------------------------------------
 
 
 def seconds_of(row):
@@ -121,7 +122,7 @@ def plot_times(cases, out, device):
     style.save(figure, out, (".svg",))
 
 
-# ---- Rates -------------------------------------------------------------------------------------------------------------------
+# ---- Rates -----------------------------------------------------------------------------------------------------------
 
 
 def plot_rates(cases, out, device):
@@ -169,7 +170,7 @@ def plot_rates(cases, out, device):
     style.save(figure, out, (".svg",))
 
 
-# ---- Timelines ---------------------------------------------------------------------------------------------------------------
+# ---- Timelines -------------------------------------------------------------------------------------------------------
 
 
 def kind(name):
@@ -183,8 +184,8 @@ def outermost(rows):
 
 
 def largest_product(rows):
-    """(begin, end, s): the longest run of products without a panel between, from the first copy that it waits for to the last one
-    that it makes; A₂ begins at column s. None where there is no product."""
+    """(begin, end, s): the longest run of products without a panel between, from the first copy that it waits for to
+    the last one that it makes; A₂ begins at column s. None where there is no product."""
     spans = collections.defaultdict(list, rows)
     runs = [list(of_run) for _, of_run in itertools.groupby(spans["device, main stream"], lambda span: span.name == "panel")]
     lengths = [0 if run[0].name == "panel" else run[-1].end - run[0].begin for run in runs]

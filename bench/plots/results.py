@@ -89,7 +89,8 @@ def plot_requirements(path, out):
 
 
 def rates(rows, x_of):
-    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run appended (PyTorch's) repeat Quoin's: the first counts."""
+    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run appended (PyTorch's) repeat Quoin's: the first
+    counts."""
     lines = {}
     for row in rows:
         x, code = int(row[x_of]), "caqr" if row["op"] == "factor" else "quoin"

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Draws a timeline that `quoin ... --trace FILE` wrote, as an SVG and a PNG in its folder: a row for each engine, a bar for each span.
+"""Draws a timeline that `quoin ... --trace FILE` wrote, as an SVG and a PNG in its folder: a row for each engine, a bar
+for each span.
 
     python3 bench/plots/timeline.py TRACE.json [--from MS] [--to MS]
 
---from and --to bound the part that is drawn, in milliseconds from the first span. Spans within others are drawn over them, lower.
+--from and --to bound the part that is drawn, in milliseconds from the first span. Spans within others are drawn over
+them, lower.
 """
 
 import argparse
@@ -79,7 +81,8 @@ def busy(spans, begin, end):
 
 
 def timeline(axes, rows, begin, end, colours, kind=lambda name: name):
-    """Bars of [begin, end] in the colours of their kinds. Returns the kinds that are there; `colours` gains those it lacks."""
+    """Bars of [begin, end] in the colours of their kinds. Returns the kinds that are there; `colours` gains those it
+    lacks."""
     used, thin = set(), (end - begin) / 300
     for line, (_, spans) in enumerate(rows):
         bars = {}

@@ -6,17 +6,18 @@
 
 `quoin bench` holds this script and gives it to python3.
 
-The folder has ChangeDetection.net's layout: input/ and groundtruth/ with an image for each frame, whose labels 0 and 50 are
-background, 255 is foreground and others are not scored; where they are there, ROI.* (not scored where it is black) and
-temporalROI.txt (the first and last frame that are scored, counted from 1). Prints precision, recall, F and seconds of CPU for
-each frame of
+The folder has ChangeDetection.net's layout: input/ and groundtruth/ with an image for each frame, whose labels 0 and 50
+are background, 255 is foreground and others are not scored; where they are there, ROI.* (not scored where it is black)
+and temporalROI.txt (the first and last frame that are scored, counted from 1). Prints precision, recall, F and seconds
+of CPU for each frame of
 
     quoin    `quoin rpca` with the options after --, and the same with --masks raw
     mog2     MOG2 (Zivkovic 2004), shadows taken for background; also with a 5×5 median
     knn      KNN (Zivkovic and van der Heijden 2006), the same
     median   more than 15 levels from the temporal median of the whole sequence; also with a 5×5 median
 
-OpenCV's methods see each frame once and learn while they look. They get the frames before the first one that is scored, too.
+OpenCV's methods see each frame once and learn while they look. They get the frames before the first one that is scored,
+too.
 --json prints one JSON line a method. Needs opencv-python-headless and numpy.
 """
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Time of Lyapunov spectra by `quoin lyapunov` and by JiTCODE (Ansmann 2018), with the same accuracy of the orbit, as CSV.
+"""Time of Lyapunov spectra by `quoin lyapunov` and by JiTCODE (Ansmann 2018), with the same accuracy of the orbit, as
+CSV.
 
     python3 bench/rivals/lyapunov_rivals.py bench/results/lyapunov_rivals.csv        needs jitcode, which needs a C compiler
 
-Both integrate the orbit and all tangent vectors by Dormand and Prince's method of order 5, with a QR every 0.1 time units. JiTCODE
-adapts its steps to relative and absolute tolerances of 1e-6. Quoin takes the longest step 0.1/k whose median error of the state after
-one time unit, from 20 states of the attractor, is not larger. The fastest of --repeat runs counts, without compilation and start. Of
-one thread times are of the processor, which other work disturbs little; of two they are of the clock, and JiTCODE's derivative is
-compiled with OpenMP and without, which is as a rule faster.
+Both integrate the orbit and all tangent vectors by Dormand and Prince's method of order 5, with a QR every 0.1 time
+units. JiTCODE adapts its steps to relative and absolute tolerances of 1e-6. Quoin takes the longest step 0.1/k whose
+median error of the state after one time unit, from 20 states of the attractor, is not larger. The fastest of --repeat
+runs counts, without compilation and start. Of one thread times are of the processor, which other work disturbs little;
+of two they are of the clock, and JiTCODE's derivative is compiled with OpenMP and without, which is as a rule faster.
 """
 
 import argparse

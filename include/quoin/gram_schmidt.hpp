@@ -7,8 +7,8 @@
 
 namespace quoin {
 
-/// Q and R of a matrix whose columns arrive one by one or block by block: A = QR, Q m×k with orthonormal columns, R k×k upper
-/// triangular. Appending columns leaves the existing Q and R unchanged,
+/// Q and R of a matrix whose columns arrive one by one or block by block: A = QR, Q m×k with orthonormal columns, R k×k
+/// upper triangular. Appending columns leaves the existing Q and R unchanged,
 ///
 ///     [A A₂] = [Q Q₂] [R  QᵀA₂]
 ///                     [0  R₂₂ ],
@@ -39,7 +39,8 @@ public:
 
     /// Starts an empty basis of columns with m rows, with memory for `capacity` columns, which grows when needed.
     ///
-    /// Throws InvalidArgument for a negative size, a method that is not Gram-Schmidt and options that `plan_qr` refuses.
+    /// Throws InvalidArgument for a negative size, a method that is not Gram-Schmidt and options that `plan_qr`
+    /// refuses.
     GramSchmidt(Context<D>& ctx, Index m, Index capacity = 0, Options options = {});
 
     /// Appends a copy of the columns of A (m×p, p <= m − k). 4mkp + 2mp² flops, and twice that with

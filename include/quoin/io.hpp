@@ -39,14 +39,14 @@ inline constexpr Index last_column = std::numeric_limits<Index>::max();
 /// An open matrix file. Its header is read and checked at once, its data on demand.
 ///
 /// Formats, recognised by content and then by name:
-/// - NumPy .npy (versions 1 to 3, C and Fortran order, little and big endian; f4, f8, every integer type and bool; a 1-D
-///   array is a column), memory-mapped;
+/// - NumPy .npy (versions 1 to 3, C and Fortran order, little and big endian; f4, f8, every integer type and bool; a
+///   1-D array is a column), memory-mapped;
 /// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense, with
 ///   repeated entries summed;
 /// - tables of numbers in text (CSV), whose grammar is in docs/files.md: semicolon, comma, tab or blanks between
 ///   fields, '#' before a comment, a header if the first line has names and no number, R's and pandas' row names left
-///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows in one pass. `remark` reports what was read as a
-///   header or as row names. Ambiguous tables are refused; the message names the option that resolves the ambiguity;
+///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows in one pass. `remark` reports what was read as
+///   a header or as row names. Ambiguous tables are refused; the message names the option that resolves the ambiguity;
 /// - each of these compressed by gzip (.gz), and arrays of an .npz: the path "data.npz:A" means its array A, "data.npz"
 ///   its only array;
 /// - each of these through a pipe, which is read to its end; "-" is standard input.
@@ -102,8 +102,8 @@ void write_npy(const std::string& path, const std::vector<T>& values);
 
 /// An .npy file of known shape (C order) that is filled by blocks of rows and appears under its name only at `commit`.
 ///
-/// The constructor reserves the disk space, so that a full disk is reported before the work. If it fails or is destroyed
-/// before `commit`, it leaves no file. For one thread at a time.
+/// The constructor reserves the disk space, so that a full disk is reported before the work. If it fails or is
+/// destroyed before `commit`, it leaves no file. For one thread at a time.
 /// Members throw UnwritableFile, and InvalidArgument for a block that does not fit and after `commit` or a failure.
 ///
 ///     NpyRowWriter<double> writer("Q.npy", m, n);

@@ -20,7 +20,8 @@ enum class Method {
     TSQR,                ///< one panel, its rows reduced over a tree of Householder factorizations
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
     CholeskyQR2,  ///< R = chol(AᵀA), Q = A R⁻¹, once or twice; certified, fails where κ(A) > about u^(-1/2); m >= n
-    RandomizedCholeskyQR,  ///< CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified; any κ(A) for the thin Q of m >= 8n; m >= n
+    /// CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified; any κ(A) for the thin Q of m >= 8n; m >= n
+    RandomizedCholeskyQR,
     ModifiedGramSchmidt,  ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
@@ -120,7 +121,8 @@ struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, Choles
 /// How the full T is computed. Both routes cost 2k³/3 flops beyond the factorization of a square matrix.
 enum class FullTRoute {
     Auto,  ///< the recurrence if S is kept, otherwise by the tuning table
-    Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
+    /// during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
+    Recurrence,
     Joined,  ///< afterwards, from the panels' T
 };
 
@@ -141,10 +143,10 @@ struct QOptions {
     std::optional<FullT> full_t;
 };
 
-/// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
-/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any; quoin/study.hpp has two more). Native
-/// and Corrected also apply to products with a Q kept as reflectors (`apply_q`, `apply_q_block`, `q_block`). Auto takes
-/// Corrected for these products if they are large enough.
+/// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of
+/// Method::BlockedHouseholder (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any;
+/// quoin/study.hpp has two more). Native and Corrected also apply to products with a Q kept as reflectors (`apply_q`,
+/// `apply_q_block`, `q_block`). Auto takes Corrected for these products if they are large enough.
 enum class Arithmetic {
     Auto = 0,       ///< by the tuning table; Corrected only where it is as accurate and faster by measurement
     Native = 1,     ///< in the matrix's own type
@@ -177,16 +179,15 @@ struct Plan {
     QForm q = QForm::Any;
     std::optional<FullT> full_t{};               ///< its route is never Auto
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
-    Arithmetic products = Arithmetic::Native;  ///< of op(Q) C and blocks of Q, if large: Native or Corrected
+    Arithmetic products = Arithmetic::Native;    ///< of op(Q) C and blocks of Q, if large: Native or Corrected
     Reorthogonalization reorthogonalization = Reorthogonalization::Off;  ///< of Gram-Schmidt
-    GramSchmidtPanel gram_schmidt_panel =
-        GramSchmidtPanel::Auto;   ///< never Auto if the method is Gram-Schmidt
-    bool panels_on_host = false;  ///< of a matrix on a GPU (quoin/study.hpp)
-    Index panel_width = 0;        ///< columns a panel
-    Index last_rows = 0;          ///< panels of at most last_rows rows have last_width columns; 0: none
-    Index last_width = 0;         ///< columns of these panels
-    Index inner_block = 0;        ///< columns of one compact WY factor T inside a leaf
-    Index leaf_rows = 0;          ///< rows a leaf
+    GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::Auto;        ///< never Auto if the method is Gram-Schmidt
+    bool panels_on_host = false;                                         ///< of a matrix on a GPU (quoin/study.hpp)
+    Index panel_width = 0;                                               ///< columns a panel
+    Index last_rows = 0;      ///< panels of at most last_rows rows have last_width columns; 0: none
+    Index last_width = 0;     ///< columns of these panels
+    Index inner_block = 0;    ///< columns of one compact WY factor T inside a leaf
+    Index leaf_rows = 0;      ///< rows a leaf
     Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
     Index fan_in = 0;         ///< R factors merged at a node above the domains
     Index batched_rows = 0;   ///< rows a leaf of a tree on a GPU whose levels are batches; 0: another tree, or none

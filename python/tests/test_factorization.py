@@ -163,7 +163,7 @@ def test_least_squares_unpacks_to_numpys_four_values(rng, shape, columns):
         for mine, theirs in zip(again, np.linalg.lstsq(A, b, rcond=None)):
             assert np.shape(mine) == np.shape(theirs) and np.allclose(mine, theirs, rtol=1e-9, atol=1e-13)
         assert again.residual_norms.shape == columns and again.report == solution.report
-    A.fill(0)  # s is that of the matrix which was solved
+    A.fill(0)  # s belongs to the matrix that was solved
     assert np.array_equal(solution.s, again.s)
     if shape[0] >= shape[1]:
         A = rng.standard_normal(shape)

@@ -1,4 +1,5 @@
-"""Each option does what it says, against closed forms, NumPy's and SciPy's values: a test here fails where one is ignored."""
+"""Each option does what it says, against closed forms, NumPy's and SciPy's values: a test here fails where one is
+ignored."""
 
 import copy
 import inspect

@@ -123,8 +123,9 @@ struct Tuning<Host> : CommonTuning {
     static constexpr bool reflectors_are_any_form = false;
     /// Least ratio of rows to columns if a matrix that CholeskyQR2 refused is to be sketched. With fewer rows a tree
     /// factors it. Thin Q and R on two cores of an Intel Xeon (AVX-512), ms, f64 and f32, after a sketch | by a tree:
-    ///   400×100 0.76|0.43 0.49|0.24, 800×100 0.97|0.92 0.52|0.46, 1600×100 1.26|2.04 0.73|1.01, 2000×400 23|17 11.7|9.8,
-    ///   3200×400 27|25 14.2|15.6, 6400×400 43|54 22|26, 8000×1000 406|445 196|195, 1000×30 0.154|0.166 0.087|0.109
+    ///   400×100 0.76|0.43 0.49|0.24, 800×100 0.97|0.92 0.52|0.46, 1600×100 1.26|2.04 0.73|1.01, 2000×400 23|17
+    ///   11.7|9.8, 3200×400 27|25 14.2|15.6, 6400×400 43|54 22|26, 8000×1000 406|445 196|195, 1000×30 0.154|0.166
+    ///   0.087|0.109
     static constexpr Index sketch_aspect = 8;
     /// Columns of a stream for R alone whose blocks are reduced by trees.
     static constexpr Index stream_tree_cols = 1024;

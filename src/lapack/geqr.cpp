@@ -1,8 +1,8 @@
 // ?geqr and ?gemqr: A = Q R in the form that is fastest for its shape, and products with Q.
 //
-// T begins as the reference's does, T(1:3) = its size, MB and NB, and has the factors of ?latsqr (row blocks of MB, panels of
-// NB) from T(6) on, so that either library reads what the other wrote. Quoin writes MB = M, one row block; NB = 1, where T is
-// tau, in a T of the least size.
+// T begins as the reference's does, T(1:3) = its size, MB and NB, and has the factors of ?latsqr (row blocks of MB,
+// panels of NB) from T(6) on, so that either library reads what the other wrote. Quoin writes MB = M, one row block; NB
+// = 1, where T is tau, in a T of the least size.
 
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"

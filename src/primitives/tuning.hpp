@@ -34,7 +34,8 @@ struct StepTimes {
     double scan = 0;                   ///< of an entry whose size is looked at
     double call = 0, certificate = 0;  ///< of the whole, and more with CholeskyQR
     double threaded_flops =
-        8e6;  ///< from this number of flops on, two cores share the domains of a tree; the second idles if there is one domain
+        /// from this number of flops on, two cores share the domains of a tree; the second idles if there is one domain
+        8e6;
 };
 
 /// The rows that are one for every device: first choices by counting, not measured.

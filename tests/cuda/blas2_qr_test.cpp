@@ -1,5 +1,5 @@
-// The baseline of `quoin bench --against blas2` is a QR factorization, and not only fast: it obeys the law of checks.hpp
-// wherever the squares of the entries stay in range, in LAPACK's format, inside any leading dimension.
+// The baseline of `quoin bench --against blas2` is a QR factorization, and not only fast: it obeys the law of
+// checks.hpp wherever the squares of the entries stay in range, in LAPACK's format, inside any leading dimension.
 
 #include "rivals/blas2_qr.hpp"
 

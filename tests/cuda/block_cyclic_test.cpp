@@ -1,5 +1,6 @@
-// Block-cyclic matrices in the memory of GPUs: the law on every grid, panels that one GPU factors by strips and by reconstruction,
-// panels that GPUs share, corrected products, faults. As cuda_block_cyclic_test all ranks share one GPU; in cuda_nccl_test every rank has one of its own.
+// Block-cyclic matrices in the memory of GPUs: the law on every grid, panels that one GPU factors by strips and by
+// reconstruction, panels that GPUs share, corrected products, faults. As cuda_block_cyclic_test all ranks share one
+// GPU; in cuda_nccl_test every rank has one of its own.
 
 #include "quoin/block_cyclic.hpp"
 
@@ -135,8 +136,8 @@ TYPED_TEST(GpuBlockCyclic, OddShapesAndBlocks) {
     });
 }
 
-// Panels by strips, by reconstruction beyond their rows, and wider than those that are reconstructed at once; halves of updates before
-// the next panel comes; several panels of a block; ragged last blocks.
+// Panels by strips, by reconstruction beyond their rows, and wider than those that are reconstructed at once; halves of
+// updates before the next panel comes; several panels of a block; ragged last blocks.
 TYPED_TEST(GpuBlockCyclic, TallAndWidePanels) {
     using T = TypeParam;
     const Index tall = 65536 / sizeof(T) + 100;
@@ -311,7 +312,8 @@ TYPED_TEST(GpuBlockCyclic, AnErrorOfOneRankIsThrownOnAll) {
     });
 }
 
-/// ‖A − QR‖ column by column and ‖I − QᵀQ‖ of a matrix whose updates are by products of f16, its columns of every scale.
+/// ‖A − QR‖ column by column and ‖I − QᵀQ‖ of a matrix whose updates are by products of f16, its columns of every
+/// scale.
 using GpuBlockCyclicProducts = GpuRanks<float>;
 TEST_F(GpuBlockCyclicProducts, CorrectedProductsObeyTheLaw) {
     if (quick()) GTEST_SKIP() << "large";

@@ -1,4 +1,4 @@
-// Gram-Schmidt on the GPU: the host's laws (tests/gram_schmidt_test.cpp), and those of every arithmetic.
+// Gram-Schmidt on the GPU: the host's laws (tests/gram_schmidt_test.cpp), and the laws of every arithmetic.
 
 #include "quoin/gram_schmidt.hpp"
 
@@ -61,7 +61,7 @@ TYPED_TEST(GpuGramSchmidt, FactorsPanelsByTheMethodOrTheTable) {
     EXPECT_EQ(panel(Method::ClassicalGramSchmidt), GramSchmidtPanel::CholeskyQR2);
 }
 
-// ---- Primitives --------------------------------------------------------------------------------------------------------
+// ---- Primitives -----------------------------------------------------------------------------------------------------
 
 TYPED_TEST(GpuGramSchmidt, ColumnsAreOrthonormalizedOneByOne) {
     using T = TypeParam;
@@ -118,7 +118,7 @@ TYPED_TEST(GpuGramSchmidt, DependentColumnsCloseTheGateOrAreReplaced) {
     }
 }
 
-// ---- The laws ----------------------------------------------------------------------------------------------------------
+// ---- The laws -------------------------------------------------------------------------------------------------------
 
 TYPED_TEST(GpuGramSchmidt, ModifiedLosesWithKappa) {
     using T = TypeParam;
@@ -216,7 +216,7 @@ TYPED_TEST(GpuGramSchmidt, ADependentColumnIsNamedOrCompleted) {
         }
 }
 
-// ---- Columns one after the other ---------------------------------------------------------------------------------------
+// ---- Columns one after the other ------------------------------------------------------------------------------------
 
 TYPED_TEST(GpuGramSchmidt, AppendedInPiecesObeysTheLawOfAllAtOnce) {
     using T = TypeParam;
@@ -290,7 +290,7 @@ TYPED_TEST(GpuGramSchmidt, EndsWhereTheCallerHasEnough) {
     this->expect_law_of(A.view(), basis, 100);
 }
 
-// ---- Arithmetic --------------------------------------------------------------------------------------------------------
+// ---- Arithmetic -----------------------------------------------------------------------------------------------------
 
 using GpuGramSchmidtArithmetic = GpuGramSchmidt<float>;
 
@@ -301,8 +301,8 @@ Options in_arithmetic(Arithmetic arithmetic, Reorthogonalization reorthogonaliza
     return options;
 }
 
-/// In units of what its products are rounded to: the residual always, orthogonality with reorthogonalization. Columns of norms from
-/// 2⁻⁹⁰ to 2⁹⁰.
+/// In units of what its products are rounded to: the residual always, orthogonality with reorthogonalization. Columns
+/// of norms from 2⁻⁹⁰ to 2⁹⁰.
 TEST_F(GpuGramSchmidtArithmetic, ObeysTheLawInItsOwnUnits) {
     const Index m = 2100, n = 1100;
     Matrix<float> A = random_normal<float>(m, n);

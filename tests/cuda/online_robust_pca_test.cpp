@@ -1,5 +1,5 @@
-// Online robust PCA on the GPU: each of its steps against the host's or against sums in higher precision, and streams against
-// the host's.
+// Online robust PCA on the GPU: each of its steps against the host's or against sums in higher precision, and streams
+// against the host's.
 
 #include "quoin/apps/online_robust_pca.hpp"
 
@@ -17,7 +17,7 @@
 namespace quoin::test {
 namespace {
 
-// ---- The steps -------------------------------------------------------------------------------------------------------------
+// ---- The steps ------------------------------------------------------------------------------------------------------
 
 /// Columns of the records in the memory of D, NaN at first.
 template <class T, class D>
@@ -357,7 +357,7 @@ TYPED_TEST(GpuOnlineSteps, RemovesAProjectionAndRotatesABasis) {
     for (auto [m, r] : bases) {
         if (m < 4 * (r + 1)) continue;
         SCOPED_TRACE(fmt::format("{}x{}", m, r));
-        // an orthonormal basis, and behind it e
+        // an orthonormal basis, followed by e
         Matrix<T> all = random_normal<T>(m, r + 1, 1);
         const QR<T> f = qr<T, Host>(this->host, all.view().col_block({0, r}));
         copy<T>(this->host, f.form_q(this->host).view(), all.view().col_block({0, r}));
@@ -410,7 +410,7 @@ TYPED_TEST(GpuOnlineSteps, BytesAreColumnsAndBack) {
     }
 }
 
-// ---- Streams ---------------------------------------------------------------------------------------------------------------
+// ---- Streams --------------------------------------------------------------------------------------------------------
 
 struct Troubles {
     bool light_at_first = false;  // changes from the first frame on, and not from frame 40
@@ -467,10 +467,10 @@ protected:
         return parts;
     }
 
-    /// Frames of a scene by both devices. Each frame commits some r + 10 roundings to U on either, relative to the least of its
-    /// directions, which add up. In f32 a size may round to the other side of a threshold or of a quantile, which then moves by a
-    /// step of 5%: fewer than 0.2% of S. A pursuit that ends at 1e-4 of ‖M‖, 1.2% of ‖z‖, may do so an iteration later: `by_pursuit`
-    /// allows l four times as much. Gives the ranks.
+    /// Frames of a scene by both devices. Each frame commits some r + 10 roundings to U on either, relative to the
+    /// least of its directions, which add up. In f32 a size may round to the other side of a threshold or of a
+    /// quantile, which then moves by a step of 5%: fewer than 0.2% of S. A pursuit that ends at 1e-4 of ‖M‖, 1.2% of
+    /// ‖z‖, may do so an iteration later: `by_pursuit` allows l four times as much. Gives the ranks.
     std::vector<Index> expect_same(Index rows, OnlineRobustPcaOptions options, Index frames, Troubles with,
                                    bool by_pursuit = false) {
         const Scene<T> scene(rows, with);

@@ -48,7 +48,7 @@ protected:
         }
         return B;
     }
-    /// One step of a chain on the GPU, in place or not, behind a first one that went well.
+    /// One step of a chain on the GPU, in place or not, after a first one that went well.
     Certificate step(GpuPadded<double>& G, GpuPadded<double>& R, GramDemands demands) {
         Matrix<Certificate, Cuda> certificate(gpu(), 1, 1);
         GpuPadded<double> one(gpu(), filled<double>(1, 1, 1).view());
@@ -357,8 +357,8 @@ TYPED_TEST(GpuPrimitive, TrianglesAndSignedLu) {
     }
 }
 
-/// Against the host's steps, Q = A Y⁻¹ being the top of an orthonormal basis, in place where there is no Y; with a refused
-/// certificate nothing, and where (Q − S)⁻¹ has grown only the refusal.
+/// Against the host's steps, Q = A Y⁻¹ being the top of an orthonormal basis, in place where there is no Y; with a
+/// refused certificate nothing, and where (Q − S)⁻¹ has grown only the refusal.
 TYPED_TEST(GpuPrimitive, ReconstructTop) {
     using T = TypeParam;
     auto& g = this->gpu();
@@ -538,8 +538,8 @@ double scaled_condition(const Matrix<double>& of) {
     return std::sqrt(static_cast<double>(n)) * frobenius_norm<double>(inverse.view());
 }
 
-/// The same behind a certificate: in f32 by halves where it knows the condition, or bounds it, which it can of a nearly diagonal R; in place or
-/// not, with columns and entries of every size.
+/// Solves after a certificate: in f32 by halves where it knows the condition, or bounds it, which it can of a nearly
+/// diagonal R; in place or not, with columns and entries of every size.
 TYPED_TEST(GpuPrimitive, SolveBehindACertificate) {
     using T = TypeParam;
     auto& g = this->gpu();
@@ -812,8 +812,8 @@ protected:
         if (squared) negate<double>(gpu(), D.view());
         return copy_to_host<double>(gpu(), D.view());
     }
-    /// Columns of norms from 2^top √m down by 2⁶, one entry in a thousand 2⁶ times as large: the 2⁻³⁹ of the largest entry to which
-    /// halves of f16 know the others are 2⁻²⁴ of the smallest column's.
+    /// Columns of norms from 2^top √m down by 2⁶, one entry in a thousand 2⁶ times as large: the 2⁻³⁹ of the largest
+    /// entry to which halves of f16 know the others are 2⁻²⁴ of the smallest column's.
     static Matrix<float> badly_scaled(Index m, Index n, int top, std::uint64_t seed) {
         Matrix<float> A = random_normal<float>(m, n, seed);
         for (Index j = 0; j < n; ++j) {

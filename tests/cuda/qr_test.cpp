@@ -130,7 +130,8 @@ protected:
         check<T>(A.view(), by_panels);
         EXPECT_THROW(plan_qr<T>(gpu(), 1000, 257, with(Method::TSQR)), InvalidArgument);
     }
-    /// Trees of batches: one node, nodes of one level that leave rows over, two levels. Of several levels of small nodes rows are left over too.
+    /// Trees of batches: one node, nodes of one level that leave rows over, two levels. Of several levels of small
+    /// nodes rows are left over too.
     template <class T>
     void batched_trees() {
         const Index most = Tuning<Cuda>::max_rows_in_strips(sizeof(T));
@@ -181,7 +182,8 @@ protected:
                 }
             }
     }
-    /// Rows from which on A R⁻¹ is made by halves, or by f64 where the condition asks for it: on both sides of that, and beyond 192 columns.
+    /// Rows from which on A R⁻¹ is made by halves, or by f64 where the condition asks for it: on both sides of that,
+    /// and beyond 192 columns.
     void solves_by_halves() {
         for (auto [m, n] : {std::pair<Index, Index>{152651, 70}, {36267, 192}, {16500, 193}, {16401, 256}}) {
             if (quick() && n != 256) continue;
@@ -194,8 +196,8 @@ protected:
             check<float>(generate<float>(Gallery::GradedColumnsUp, m, n).view(), with(Method::Auto, QForm::Explicit));
         }
     }
-    /// Up to ‖(R D)⁻¹‖₂² = 8, by the trace of (D G D)⁻¹, n − 2 + 2/(1 − x²): x² = 3/4. mn² flops for R alone, and 3mn² beyond. f32 of up to
-    /// 256 columns, whose Gram matrix is in f64, needs one pass of all these.
+    /// Up to ‖(R D)⁻¹‖₂² = 8, by the trace of (D G D)⁻¹, n − 2 + 2/(1 − x²): x² = 3/4. mn² flops for R alone, and 3mn²
+    /// beyond. f32 of up to 256 columns, whose Gram matrix is in f64, needs one pass of all these.
     template <class T>
     void one_pass() {
         for (auto [m, n] : {std::pair<Index, Index>{5001, 40}, {8001, 192}, {13601, 257}}) {
@@ -338,7 +340,7 @@ TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
 TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
 TEST_F(GpuQr, LapackExchangeF64) { lapack_exchange<double>(); }
 
-/// Of R alone A is only read, and trees answer.
+/// If R alone is wanted, A is only read, and trees answer.
 TEST_F(GpuQr, AutoTakesASketchWhereAGramMatrixRefuses) {
     const auto expect_method = [&](Method method, double kappa, QForm q) {
         const Matrix<double> A = with_condition<double>(9000, 60, kappa);

@@ -1,5 +1,5 @@
-// Principal component pursuit on the GPU: each of its steps against the host's or against what defines it, and the pursuit
-// against the host's.
+// Principal component pursuit on the GPU: each of its steps against the host's or against what defines it, and the
+// pursuit against the host's.
 
 #include "quoin/apps/robust_pca.hpp"
 
@@ -46,7 +46,8 @@ protected:
     Matrix<std::uint8_t, Cuda> to_gpu(const Matrix<std::uint8_t>& observed) {
         return copy_to_device<std::uint8_t>(gpu(), observed.view());
     }
-    /// Sums of the same numbers in another order, or in T and not in double: of n terms that have an error of some u each.
+    /// Sums of the same numbers in another order, or in T and not in double: of n terms that have an error of some u
+    /// each.
     static void expect_sum(double of_gpu, double of_host, const char* what) {
         EXPECT_NEAR(of_gpu, of_host, 1e3 * u * std::abs(of_host) + 1e-300) << what;
     }
@@ -73,7 +74,8 @@ protected:
         f.Vt = Vt.fetch(gpu());
         return f;
     }
-    /// V is orthogonal; σ², where above the square of what is needed, and X V (I − τ/Σ)₊ Vᵀ are right to u‖X‖ or what is needed.
+    /// V is orthogonal; σ², where above the square of what is needed, and X V (I − τ/Σ)₊ Vᵀ are right to u‖X‖ or what
+    /// is needed.
     void expect_decomposition(MatrixView<const T> X, const Decomposition& f, SpectrumNeeds needs = {}) {
         const Index n = X.cols;
         const double unit = std::max(u, needs.tolerance);
@@ -398,7 +400,7 @@ TYPED_TEST(GpuPursuit, RefusesToDecomposeNaN) {
     }
 }
 
-// ---- The pursuit ---------------------------------------------------------------------------------------------------------
+// ---- The pursuit ----------------------------------------------------------------------------------------------------
 
 template <class T>
 class GpuRobustPca : public OnGpu {

@@ -1,4 +1,5 @@
-// Threads with a stream each: every kernel with dynamic shared memory, small and large in turn, finds what one thread finds.
+// Threads with a stream each: every kernel with dynamic shared memory, small and large in turn, finds what one thread
+// finds.
 
 #include <fmt/format.h>
 
@@ -173,7 +174,8 @@ TEST_F(GpuThreads, ShortCallsMeet) {
     for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
-/// The first product with Q makes a form of it on a stream that is busy; the second, on an idle stream, must wait for that.
+/// The first product with Q makes a form of it on a stream that is busy; the second, on an idle stream, must wait for
+/// that.
 template <class T>
 void expect_second_stream_waits(Context<Cuda>& busy, const QR<T, Cuda>& f, const QR<T, Cuda>& twin, Index p) {
     Context<Cuda> idle;

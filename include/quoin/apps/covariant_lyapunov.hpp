@@ -37,11 +37,11 @@ struct CovariantLyapunov {
 ///
 ///     C_{k−1} := R_k⁻¹ C_k D,   D scaling columns to norm 1,   λ_i = −log‖R_k⁻¹ c_i‖ / (k h)
 ///
-/// from any upper triangular C at the end, backward (Ginelli, Poggi, Turchi, Chaté, Livi and Politi 2007; Kuptsov and Parlitz 2012).
-/// The angle between the two spans is bounded away from 0 if the orbit is hyperbolic, and tangencies show as angles
-/// near 0. R is not kept. The forward run leaves a checkpoint (x, Q) every m segments, and the backward run recomputes
-/// R from it with the same bits. Costs twice as much as a spectrum, and p³/3 flops a segment. The result has the same
-/// bits for any number of threads and any m. Blocks.
+/// from any upper triangular C at the end, backward (Ginelli, Poggi, Turchi, Chaté, Livi and Politi 2007; Kuptsov and
+/// Parlitz 2012). The angle between the two spans is bounded away from 0 if the orbit is hyperbolic, and tangencies
+/// show as angles near 0. R is not kept. The forward run leaves a checkpoint (x, Q) every m segments, and the backward
+/// run recomputes R from it with the same bits. Costs twice as much as a spectrum, and p³/3 flops a segment. The result
+/// has the same bits for any number of threads and any m. Blocks.
 ///
 /// Throws as `lyapunov_spectrum`; its NumericalBreakdown for an R with too few digits advises fewer steps per QR.
 ///

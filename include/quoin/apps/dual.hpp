@@ -10,8 +10,8 @@
 
 namespace quoin {
 
-/// value + Σ_k ε_k tangent_k, ε_j ε_k = 0: a number with its derivatives in `lanes` directions. A function template that is
-/// called with Duals computes f(x) and Df(x) V at once (forward differentiation; Griewank and Walther 2008).
+/// value + Σ_k ε_k tangent_k, ε_j ε_k = 0: a number with its derivatives in `lanes` directions. A function template
+/// that is called with Duals computes f(x) and Df(x) V at once (forward differentiation; Griewank and Walther 2008).
 struct Dual {
     static constexpr int lanes = 8;
     double value = 0;

@@ -70,9 +70,9 @@ struct KuramotoSivashinsky {
     Index modes = 0;  ///< n = 2·modes; 0: wavenumbers to 4.5
     double step = 0.1;
 };
-/// ẋ = a y/(1 + yⁿ) − bx, y = x(t − τ) (Mackey and Glass 1977). The state is x at `intervals` + 1 points of the last delay; a step
-/// is τ/intervals, of the Runge-Kutta method of order 4. There are intervals + 1 exponents. The first ones belong to
-/// the equation, the last ones to the grid.
+/// ẋ = a y/(1 + yⁿ) − bx, y = x(t − τ) (Mackey and Glass 1977). The state is x at `intervals` + 1 points of the last
+/// delay; a step is τ/intervals, of the Runge-Kutta method of order 4. There are intervals + 1 exponents. The first
+/// ones belong to the equation, the last ones to the grid.
 struct MackeyGlass {
     double a = 0.2, b = 0.1, power = 10, tau = 17;
     Index intervals = 100;  ///< of the delay, at least 3; n = intervals + 1
@@ -118,8 +118,8 @@ struct UserFlow {
     double step = 0.01;
     std::optional<double> divergence{};  ///< the mean of div f, if known: must equal the sum of all exponents
 };
-/// A delay differential equation ẋ = f(x(t), x(t − τ)) of the caller's, of d components, with the state and steps of MackeyGlass:
-/// n = d(intervals + 1), the oldest point first.
+/// A delay differential equation ẋ = f(x(t), x(t − τ)) of the caller's, of d components, with the state and steps of
+/// MackeyGlass: n = d(intervals + 1), the oldest point first.
 struct UserDelayFlow {
     std::vector<double> x0;                                  ///< d numbers: x(t) for all t <= 0
     std::function<void(const double* z, double* dx)> field;  ///< dx := f(x, y), z = [x; y]

@@ -33,8 +33,8 @@ struct SeriesDivergence {
 /// rounds gives a state twice. The error is the scatter of 16 consecutive parts of the series. It does not include the
 /// bias of noise or of too few delays: look at the curve. N²d flops. Blocks.
 ///
-/// Throws InvalidArgument (options; a series that is too short, is constant or repeats itself), NonFiniteEntry (`row` is the sample,
-/// `col` the component).
+/// Throws InvalidArgument (options; a series that is too short, is constant or repeats itself), NonFiniteEntry (`row`
+/// is the sample, `col` the component).
 ///
 ///     auto f = series_divergence(ctx, x.view(), {.delays = 3, .lag = 11, .interval = 0.01});
 SeriesDivergence series_divergence(Context<Host>& ctx, MatrixView<const double> series,

@@ -136,7 +136,8 @@ def lyapunov(
     dtype: Any = np.float64,
     threads: int | None = None,
 ) -> LyapunovResult:
-    """Lyapunov exponents of dx/dt = f(x), with a delay or without, or of the map x := f(x), by QR of its tangent vectors.
+    """Lyapunov exponents of dx/dt = f(x), with a delay or without, or of the map x := f(x), by QR of its tangent
+    vectors.
 
     The state and p tangent vectors V are evolved together; every few steps V = QR and V := Q. The averages of log|r_ii|
     over time are the exponents (Benettin et al. 1980; Shimada and Nagashima 1979).

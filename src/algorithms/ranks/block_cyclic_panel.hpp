@@ -69,7 +69,7 @@ private:
     int owner(Index i) const { return f_.row_axis.owner(panel_.first + i); }
     Communicator& ranks() const { return f_.grid->col_comm(); }
 
-    // ---- by Gram matrices -----------------------------------------------------------------------------------------------
+    // ---- by Gram matrices -------------------------------------------------------------------------------------------
 
     /// CholeskyQR2 whose second pass reads V. It runs only if the first certificate does not suffice, and changes V
     /// only beyond a departure of nu/2. With AᵀA = R₁ᵀR₁ and
@@ -211,7 +211,7 @@ private:
         factor_gram<T>(ctx_, G, {.step = 1, .max_departure = max_final_departure}, R2, certificate_.view());
     }
 
-    // ---- from an explicit Q ---------------------------------------------------------------------------------------------
+    // ---- from an explicit Q -----------------------------------------------------------------------------------------
 
     /// Factors A = Q R, with Q in A's place.
     void orthonormalize() {
@@ -302,7 +302,7 @@ private:
         return true;
     }
 
-    // ---- both -----------------------------------------------------------------------------------------------------------
+    // ---- both -------------------------------------------------------------------------------------------------------
 
     /// The next step of a panel. The root decides with `work`, and `decide` returns its decision on all ranks, whatever
     /// has failed on one.

@@ -164,7 +164,8 @@ private:
         const bool beside = grid_.rows() > 1 || f_.local_cols(others).size() > CyclicTuning::max_behind_a_panel;
         gather(critical, next);
         if (f_.has_whole_panels() && beside)
-            side.join();  // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
+            // the panel's clusters need neighbouring multiprocessors: they start before the update takes them all
+            side.join();
         factor_panel(critical, next, Tuning<D>::asynchronous && beside ? rest : nothing);
         reflectors.share(critical, next);
         reflectors.await(next);

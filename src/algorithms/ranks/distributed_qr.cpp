@@ -128,7 +128,7 @@ private:
         return seen;
     }
 
-    // ---- Gram passes ----------------------------------------------------------------------------------------------------
+    // ---- Gram passes ------------------------------------------------------------------------------------------------
 
     /// Returns false, with A unchanged, if A's entries are not finite or out of range and were not `checked`.
     bool by_cholesky(bool checked) {
@@ -242,7 +242,7 @@ private:
     MatrixView<S, D> summed_triangle() { return sum_.view().row_block({0, part_.rows()}); }
     MatrixView<S, D> numbers() { return sum_.view().row_block({part_.rows(), sum_.rows()}); }
 
-    // ---- the tree -------------------------------------------------------------------------------------------------------
+    // ---- the tree ---------------------------------------------------------------------------------------------------
 
     /// Allocates all memory whose size does not depend on the entries of A.
     void lay_out_tree() {
@@ -401,7 +401,7 @@ void RankFactorizer<T, D>::form_and_hold_q() {
 
 }  // namespace
 
-// ---- products with the thin Q ----------------------------------------------------------------------------------------
+// ---- products with the thin Q ---------------------------------------------------------------------------------------
 
 template <class T, class D>
 ThinProduct<T, D>::ThinProduct(Context<D>& ctx, const DistributedFactorization<T, D>& f, Index p)
@@ -501,7 +501,7 @@ Matrix<T, D> ThinProduct<T, D>::expand(Context<D>& ctx, JointCall& call, MatrixV
     return rows;
 }
 
-// ---- the interface ---------------------------------------------------------------------------------------------------
+// ---- the interface --------------------------------------------------------------------------------------------------
 
 template <class T, class D>
 void DistributedQR<T, D>::over(Communicator& comm) {

@@ -22,12 +22,13 @@
 //
 // What orders the shared memory, by the barriers `cross_ready`, `block_factored` and `panel_solved` of a step k:
 //
-//   panel             Cross k + 1 is written after panel_solved, at which a tile warp arrives once it has read cross k. The
-//                     diagonal warp has read it before block_factored. It is read after the next cross_ready.
-//   U, reciprocal,    Written between cross_ready and block_factored. The tile warps read them after block_factored, and have
+//   panel             Cross k + 1 is written after panel_solved, at which a tile warp arrives once it has read cross k.
+//                     The diagonal warp has read it before block_factored. It is read after the next cross_ready.
+//   U, reciprocal,    Written between cross_ready and block_factored. The tile warps read them after block_factored,
+//                     and have
 //   failed            done so when they arrive at the next cross_ready.
-//   solved            Step k uses the memory of step k − 2. It is written after panel_solved of step k − 1, at which a warp
-//                     arrives once it has read step k − 2, and is read after panel_solved of step k.
+//   solved            Step k uses the memory of step k − 2. It is written after panel_solved of step k − 1, at which a
+//                     warp arrives once it has read step k − 2, and is read after panel_solved of step k.
 //
 // compute-sanitizer's racecheck does not follow barriers that a part of the block meets at, and reports these pairs.
 //

@@ -1,9 +1,9 @@
 // Element-wise primitives. Each is one kernel of elementwise.cuh, but for column_norms, by cuBLAS's nrm2, and the two
 // with a shape of their own:
 //
-//   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum; the
-//              block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1 read of
-//              A. Bound by memory. norm_exponents of f32 the same with sums of squares, in double.
+//   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum;
+//              the block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1
+//              read of A. Bound by memory. norm_exponents of f32 the same with sums of squares, in double.
 //   transpose  a block owns a 32×32 tile, read and written along columns through (32×33) shared elements. 1 read and
 //              1 write. Bound by memory.
 

@@ -10,8 +10,9 @@
 //                                                                                 ├──▶ wgmma m64n128k16: Cᵀ += Bᵀ Xᵀ
 //                      B ──▶ registers, a tile ahead; hi and lo are made there ───┘
 //
-//                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the other's
-//                      products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once for 128 rows of X.
+//                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the
+//                      other's products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once
+//                      for 128 rows of X.
 //
 // The tensor cores cut sums off where they should round. Each tile's sum of 64 terms starts from zero, and these are
 // added in f32.

@@ -4,8 +4,9 @@
 //
 //   make_halves_kernel  in one or both of two layouts, from one read of f32:
 //
-//                 parts: runs of h rows of A (m×n), each three times, one below the other: lo in one of them and hi in the
-//                 others. A product of depth 3h with the same run of another matrix, whose lo is elsewhere, adds the three terms.
+//                 parts: runs of h rows of A (m×n), each three times, one below the other: lo in one of them and hi in
+//                 the others. A product of depth 3h with the same run of another matrix, whose lo is elsewhere, adds
+//                 the three terms.
 //
 //                 ┌────┐ h       ┌────┐ slot 0     one thread two rows of a column; h is even. Beyond A's rows zeros
 //                 ├────┤    →    ├────┤ slot 1     up to the end of the run. 1.5 times as many bytes written as are read.

@@ -3,9 +3,9 @@
 // If they are few, or the product is wide, they go into C one after the other. Otherwise one batched GEMM makes the n×p
 // product of each run, and `sum_parts` adds them in order, in double.
 //
-//   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in blocks
-//              of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an element are
-//              then added in order of s. 8 KiB shared. Reads every part once. Bound by memory.
+//   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in
+//              blocks of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an
+//              element are then added in order of s. 8 KiB shared. Reads every part once. Bound by memory.
 
 #include <type_traits>
 

@@ -272,7 +272,7 @@ void Staging::finish(cudaStream_t stream) { order(begun_, host_, stream); }
 
 using namespace cuda;
 
-// ---- The caller waits -----------------------------------------------------------------------------------------------------
+// ---- The caller waits -----------------------------------------------------------------------------------------------
 
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B) {
@@ -328,7 +328,7 @@ void copy_rows_to_host(Context<D>& ctx, View<const T, D> A, const RowWriter<T>& 
     ctx.wait();
 }
 
-// ---- Nobody waits -----------------------------------------------------------------------------------------------------------
+// ---- Nobody waits ---------------------------------------------------------------------------------------------------
 
 template <>
 Context<Cuda>& copy_in_stream(Context<Cuda>& ctx) {

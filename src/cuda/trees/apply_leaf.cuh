@@ -18,8 +18,8 @@
 //                   a time where C allows
 //     flops, bytes  4mnp + 2mn·(n/rows)·p flops, 2mp + mn·tiles elements. The five updates of 1 000 000×192 on an H100:
 //                   f32 2.5 ms (25 TFLOP/s, 1.8 TB/s), f64 4.2 ms (14 TFLOP/s, 2.1 TB/s). Bounded by latency: with 160
-//                   columns of f32 tensor cores and memory are busy half the time each, with 64 and 32 columns few warps
-//                   are left to hide a chunk's chain of load, convert, multiply, convert, store
+//                   columns of f32 tensor cores and memory are busy half the time each, with 64 and 32 columns few
+//                   warps are left to hide a chunk's chain of load, convert, multiply, convert, store
 
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/trees/wy_tile.cuh"

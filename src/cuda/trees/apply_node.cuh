@@ -8,10 +8,10 @@
 //     ownership     wy_tile.cuh: a warp holds C_s, stages V_s for itself, and gives its part of W to the others; the parts
 //                   are added in the order of the members
 //     shared        V 9 KB and part of W 4 KB a warp, T 9 KB, W 4 KB: 130 KB with 9 warps
-//     edges         of a head the rows of the sub-panel's triangle alone are touched, of a member those and the ones above; a
-//                   triangle of V counts above its diagonal only
-//     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a triangle, for 2np + n²/2 elements: bounded by memory latency, n
-//                   rows of each column a domain apart
+//     edges         of a head the rows of the sub-panel's triangle alone are touched, of a member those and the ones
+//                   above; a triangle of V counts above its diagonal only
+//     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a triangle, for 2np + n²/2 elements: bounded by memory
+//                   latency, n rows of each column a domain apart
 
 #include "cuda/trees/wy_tile.cuh"
 

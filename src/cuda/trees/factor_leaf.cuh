@@ -10,8 +10,9 @@
 //     loads         64 bytes of 8 columns a warp instruction, 16 a lane where A allows, else one element each
 //     stores        v_j at step j, one column a warp instruction; R and T at the end
 //     edges         rows >= h and columns >= n are zeros and never stored
-//     flops, bytes  3mn² flops, A read once and, if kept, written once. Six panels of 1 000 000×32 on an H100: f32 1.8 ms,
-//                   f64 3.7 ms, bounded by issue slots (f32: 2.3 of 4 instructions a cycle) and the latency of the steps
+//     flops, bytes  3mn² flops, A read once and, if kept, written once. Six panels of 1 000 000×32 on an H100: f32 1.8
+//                   ms, f64 3.7 ms, bounded by issue slots (f32: 2.3 of 4 instructions a cycle) and the latency of the
+//                   steps
 
 #include "cuda/trees/reflect_tile.cuh"
 

@@ -13,7 +13,8 @@
 //                   V by its own warp, before Q overwrites V
 //     shared        node: 9 KB a warp and 9 KB; leaf: 8·32·(rows + 4) + 9 KB, 42 KB with 128 rows
 //     edges         below the triangles of a node stand the leaves' V: neither read nor written
-//     flops, bytes  node 2n³/3 needed, 4n³ issued a triangle; leaves 2mn² flops, V read and Q written once: bounded by memory
+//     flops, bytes  node 2n³/3 needed, 4n³ issued a triangle; leaves 2mn² flops, V read and Q written once: bounded by
+//                   memory
 
 #include "cuda/trees/wy_tile.cuh"
 

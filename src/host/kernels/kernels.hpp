@@ -17,8 +17,8 @@
 //                A: m×n, B: n×m; lanes along n
 //   largest  max |x_i|, by its bits
 //   gather_lanes, scatter_lanes, factor_lanes, form_lanes, apply_lanes, solve_lanes
-//            A = QR, the thin Q, op(Q) C and least squares of `lanes` matrices at once, one a lane: element (i, j) of all at X + (i + j·ld)·lanes, row i of tau
-//                at tau + i·lanes
+//            A = QR, the thin Q, op(Q) C and least squares of `lanes` matrices at once, one a lane: element (i, j) of
+//            all at X + (i + j·ld)·lanes, row i of tau at tau + i·lanes
 //
 // Both products do 2mnk flops and keep a tile of C in registers: inner 4×6 vectors of partial sums, outer 3 vectors × 8
 // columns (AVX-512; see the traits of each instruction set). Each loads 10 or 11 vectors for 24 fused multiply-adds, so

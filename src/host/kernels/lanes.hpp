@@ -743,8 +743,8 @@ template <class T>
     return sum;
 }
 
-/// *condition := κ₁(R); returns κ₁(RD), the diagonal D scaling the columns of R to unit norm, or NaN where their norms are beyond
-/// 2^±safe. inverse: n + 1 columns of workspace.
+/// *condition := κ₁(R); returns κ₁(RD), the diagonal D scaling the columns of R to unit norm, or NaN where their norms
+/// are beyond 2^±safe. inverse: n + 1 columns of workspace.
 template <class T>
 [[gnu::noinline]] Vector<T> lane_conditions(Index n, Index ld, const T* R, T* inverse, Vector<T>* condition) {
     constexpr Index W = width<T>;
