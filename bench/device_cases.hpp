@@ -27,8 +27,8 @@ public:
 
     using Variant = std::pair<Operation, Options>;
     using Report = std::function<void(const std::vector<Measurement>&, const std::vector<TimedReference>&)>;
-    /// Calls `report(medians of the variants, references)` for one random matrix. All run by turns, the host's LAPACK after
-    /// them. What the memory of the device cannot hold is skipped with a line on stderr.
+    /// Calls `report(medians of the variants, references)` for one random matrix. All run by turns, the host's LAPACK
+    /// after them. What the memory of the device cannot hold is skipped with a line on stderr.
     template <class T>
     void measure(Shape shape, const std::vector<Variant>& variants, const Report& report);
 

@@ -40,8 +40,8 @@ inline double thread_seconds() {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-/// Returns the seconds of work on the context's device. With one thread, only time while the thread has its core counts,
-/// and so no other program's, unless the work is shorter than the clock's own time.
+/// Returns the seconds of work on the context's device. With one thread, only time while the thread has its core
+/// counts, and so no other program's, unless the work is shorter than the clock's own time.
 template <class Work>
 double seconds_of(Context<Host>& ctx, Work&& work) {
     const double busy = thread_seconds();

@@ -49,8 +49,8 @@ struct Answer {
     Method method = Method::Auto;
 };
 
-/// Calls `once()`, whose seconds are the same on every rank, until the time of a run is known, then `repeat` times or, for
-/// 0, for a second, 3 to 50 times. Returns the median and the least.
+/// Calls `once()`, whose seconds are the same on every rank, until the time of a run is known, then `repeat` times or,
+/// for 0, for a second, 3 to 50 times. Returns the median and the least.
 template <class Once>
 Answer timed(Once once, int repeat) {
     double warm_up = once();

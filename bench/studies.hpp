@@ -100,8 +100,8 @@ struct EnergyMeters {
 
 /// "AMD EPYC 9005, 4 threads, OpenBLAS 0.3.21".
 std::string describe_host(const Context<Host>& ctx);
-/// Warns on stderr of what makes times on the host mean little: other programs at work, or a BLAS that takes the CPU for
-/// an older one.
+/// Warns on stderr of what makes times on the host mean little: other programs at work, or a BLAS that takes the CPU
+/// for an older one.
 void warn_about_host();
 
 /// Calls `work()`, unless Ctrl-C was typed. If memory for the matrix runs out, says so on stderr and returns.

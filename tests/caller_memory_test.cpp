@@ -1,5 +1,5 @@
-// Results in the caller's memory have the bits of results that the library allocates, also in A's own memory, and nothing is copied where
-// columns follow each other.
+// Results in the caller's memory have the bits of results that the library allocates, also in A's own memory, and
+// nothing is copied where columns follow each other.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,8 @@ TYPED_TEST_SUITE(CallerMemory, Scalars);
 const std::pair<Index, Index> shapes[] = {{3001, 20}, {300, 70}, {64, 64}, {40, 200},
                                           {9, 31},    {130, 1},  {5, 0},   {0, 3}};
 
-/// The nearer `distance` is to 0, the more the second column depends on the first one: Cholesky QR improves the matrix, or refuses it.
+/// The nearer `distance` is to 0, the more the second column depends on the first one: Cholesky QR improves the matrix,
+/// or refuses it.
 template <class T>
 Matrix<T> matrix_with(Index m, Index n, double distance) {
     Matrix<T> A = random_normal<T>(m, n);

@@ -24,9 +24,9 @@ inline std::vector<double> near_one_line(Index n, double kappa) {
 /// ‖A‖_F ‖A⁻¹‖₂ of such a matrix.
 inline double kappa_f(Index n, double kappa) { return std::sqrt(kappa * kappa + static_cast<double>(n) - 1); }
 
-/// Modified Gram-Schmidt is Householder's method on [0; A] (Björck and Paige 1992), so that A + ΔA = Q̃R with orthonormal Q̃,
-/// ‖ΔA‖_F <= law·nu‖A‖_F, and the same for Q R; then ‖Q − Q̃‖_F <= 2 law·nu κ, and ‖I − QᵀQ‖_F twice that and its square.
-/// In units of nu.
+/// Modified Gram-Schmidt is Householder's method on [0; A] (Björck and Paige 1992), so that A + ΔA = Q̃R with
+/// orthonormal Q̃, ‖ΔA‖_F <= law·nu‖A‖_F, and the same for Q R; then ‖Q − Q̃‖_F <= 2 law·nu κ, and ‖I − QᵀQ‖_F twice
+/// that and its square. In units of nu.
 inline double max_modified_loss(Index n, double u, double kappa_f) {
     const double nu = static_cast<double>(n) * u, apart = 2 * law * nu * kappa_f;
     return (2 * apart + apart * apart) / nu;

@@ -28,8 +28,8 @@ public:
 
 protected:
     using Couplings = std::vector<Coupling>;
-    /// F := F(q), d·N; returns the potential energy; appends DF(q) to `couplings`, unless null, in an order that depends on
-    /// q alone.
+    /// F := F(q), d·N; returns the potential energy; appends DF(q) to `couplings`, unless null, in an order that
+    /// depends on q alone.
     virtual double forces(const double* q, double* F, Couplings* couplings) const = 0;
 
     Index particles() const { return particles_; }

@@ -77,8 +77,8 @@ Matrix<T> upper_trapezoid(MatrixView<const T> V_R) {
 /// Columns of a T of geqrt: LAPACK's own choice for geqrf.
 constexpr Index geqrt_width = 32;
 
-/// Times an operation whose answer is R and some form of Q. Where that is neither V and tau nor the thin Q, the thin Q is
-/// formed after the clock has stopped, for the accuracy.
+/// Times an operation whose answer is R and some form of Q. Where that is neither V and tau nor the thin Q, the thin Q
+/// is formed after the clock has stopped, for the accuracy.
 template <class T>
 Measurement measure_factorization(Context<Host>& ctx, MatrixView<const T> A, Operation operation,
                                   const MeasureSettings& settings) {

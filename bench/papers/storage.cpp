@@ -205,8 +205,8 @@ private:
         return measure<T>("factor", shape, 0, {{"geqrt3", run}}, &energy_.host)["geqrt3"];
     }
 
-    /// Times `by_quoin(f)` for factorizations f of A with T and with S, and `by_rival(rival)` once A is what the rival's
-    /// geqrf leaves. All return seconds. Returns the medians of "t", "s" and `routine`.
+    /// Times `by_quoin(f)` for factorizations f of A with T and with S, and `by_rival(rival)` once A is what the
+    /// rival's geqrf leaves. All return seconds. Returns the medians of "t", "s" and `routine`.
     template <class T, class ByQuoin, class ByRival>
     std::map<std::string, double> compare_products(const char* op, Index columns, Matrix<T, D>& A, ByQuoin by_quoin,
                                                    const char* routine, ByRival by_rival) {

@@ -103,9 +103,9 @@ struct BlockCyclicFactorization;
 template <class T, class D = Host>
 class BlockCyclicQR {
 public:
-    /// C := op(Q) C, C with m rows in blocks like A's, any columns. 4mkp − 2k²p flops of all ranks for p columns. Each rank sends
-    /// each panel of V once at most, and its sums of k·p/Pc words twice at most for each level of the tree of its process column.
-    /// Throws InvalidArgument if the rows of C are not distributed like A's.
+    /// C := op(Q) C, C with m rows in blocks like A's, any columns. 4mkp − 2k²p flops of all ranks for p columns. Each
+    /// rank sends each panel of V once at most, and its sums of k·p/Pc words twice at most for each level of the tree
+    /// of its process column. Throws InvalidArgument if the rows of C are not distributed like A's.
     void apply_q(Context<D>& ctx, Op op, BlockCyclicView<T, D> C) const;
     /// Returns this rank's part of the thin Q (m×k), in A's layout with k columns. 4mk² − 4k³/3 flops of all ranks at
     /// most.

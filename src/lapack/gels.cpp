@@ -39,8 +39,8 @@ void set_zero(MatrixView<T> A) {
     for (Index j = 0; j < A.cols; ++j) std::fill_n(A.at(0, j), A.rows, T(0));
 }
 
-/// Factors F (tall) = Q R in place, by a plan for F. Then replaces B, which has F's rows, by the minimiser X of ‖F X − B‖ or the X of
-/// least norm with FᵀX = B. Returns the first j (one-based) with R_jj = 0, or 0 if X is complete.
+/// Factors F (tall) = Q R in place, by a plan for F. Then replaces B, which has F's rows, by the minimiser X of ‖F X −
+/// B‖ or the X of least norm with FᵀX = B. Returns the first j (one-based) with R_jj = 0, or 0 if X is complete.
 template <class T>
 Index solve(Context<Host>& ctx, const Plan& plan, bool transposed, MatrixView<T> F, MatrixView<T> B) {
     const Index n = F.cols, nb = plan.panel_width;

@@ -122,7 +122,8 @@ struct SketchDemands {
     double perturbation = 0;    ///< δ that perturbs an R beyond that, relative to ‖r_j‖; 0: refuse R
 };
 
-/// The sum over the ranks that follows in a chain of passes. "If" and "Unless": the certificate of the last sum decides.
+/// The sum over the ranks that follows in a chain of passes. "If" and "Unless": the certificate of the last sum
+/// decides.
 enum class NextSum { Sketch, Gram, GramIfRefused, GramUnlessRefused, None };
 
 /// Sums for an A with the rows of one of several ranks. `factor`: G, of these rows, becomes the Cholesky factor of the
