@@ -1,7 +1,7 @@
 #pragma once
 
-// Steps that only online robust PCA has (quoin/apps/online_robust_pca.hpp). U is a basis of r columns; m, l, s and e are
-// columns. The numbers that the steps compute for a column stay in D's memory, so that the host reads them once.
+// Steps that only online robust PCA has (quoin/apps/online_robust_pca.hpp). U is a basis of r columns; m, l, s and e
+// are columns. The numbers that the steps compute for a column stay in D's memory, so that the host reads them once.
 
 #include <span>
 #include <vector>
