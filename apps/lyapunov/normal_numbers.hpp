@@ -26,7 +26,7 @@ private:
 /// Added to a run's seed for its first vectors.
 inline constexpr std::uint64_t vectors_seed = 0x9e3779b97f4a7c15u;
 
-/// Returns an m×n matrix of independent normal numbers. As first vectors it is as good as any: almost every one has a
+/// Returns an m×n matrix of independent normal numbers. It is as good as any for first vectors: almost every one has a
 /// part of every direction.
 template <class T>
 Matrix<T> normal_matrix(std::uint64_t seed, Index m, Index n) {

@@ -20,7 +20,7 @@ inline Index segments_of(const char* name, double time, double tau) {
     return static_cast<Index>(count);
 }
 
-/// Returns the number of exponents that `exponents` (0: all) asks for, of a system of n dimensions.
+/// Returns `exponents`, or n for 0. Throws InvalidArgument if it is negative or above the dimension n of the system.
 inline Index checked_exponents(Index exponents, Index n) {
     if (exponents < 0 || exponents > n) {
         throw InvalidArgument(fmt::format(

@@ -53,8 +53,8 @@ Owner own(typename Owner::pointer object) {
     return Owner(object);
 }
 
-/// Returns a stream of bytes that FFmpeg reads by read(self, data, bytes) or writes by write(self, data, bytes);
-/// nullptr for what it does not do. Throws OutOfMemory.
+/// Returns a stream of bytes that FFmpeg reads by `read` or writes by `write`, each called with `self`, data and their
+/// number. A stream without one of them has nullptr there. Throws OutOfMemory.
 template <class Read, class Write, class Seek>
 Io make_io(void* self, Read read, Write write, Seek seek) {
     constexpr int buffer_bytes = 1 << 16, writes = !std::is_null_pointer_v<Write>;

@@ -7,7 +7,7 @@
 ((1000, 20), (20, 20), True)
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from . import _libraries  # before the extension module, which uses the libraries that it loads
 from . import _core
@@ -35,7 +35,7 @@ from ._gram_schmidt import GramSchmidt
 from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, SVDResult
 from ._streaming import StreamingQR, StreamingR
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:
     from .apps import (
         CovariantResult,
         Estimate,
