@@ -339,7 +339,7 @@ void add_plan(CLI::App& program) {
         },
         "Rows spread evenly over P processes: seconds, messages, bytes and memory of a rank for every method, by\n"
         "--latency, --bandwidth and what one rank's share of the work takes here with --threads");
-    ranks->excludes(kernels);
+    for (const char* other : {"--memory", "--gpu-memory", "--ranks"}) command.get_option(other)->excludes(kernels);
     add_parsed(
         command, "--ranks-per-machine", "N",
         [arguments](const std::string& text) {

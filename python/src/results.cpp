@@ -44,8 +44,9 @@ nb::dict to_dict(const Plan& plan) {
     return d;
 }
 
-#define QUOIN_INSTANTIATE(D) template nb::dict to_dict<D>(const Plan&);
-QUOIN_FOR_EACH_DEVICE(QUOIN_INSTANTIATE)
-#undef QUOIN_INSTANTIATE
+template nb::dict to_dict<Host>(const Plan&);
+#ifdef QUOIN_HAVE_CUDA
+template nb::dict to_dict<Cuda>(const Plan&);
+#endif
 
 }  // namespace quoin::python

@@ -15,7 +15,7 @@ using namespace cuda;
 
 std::string strips_in_words(Index m, Index element_bytes) {
     const auto in_words = [](const StripShape& s) {
-        return fmt::format("{} x {} columns, {} x {} warps", s.panels, s.width, s.cluster, s.warps);
+        return fmt::format("{} columns, {} x {} warps", s.columns(), s.cluster, s.warps);
     };
     const auto [few, many] = strip_shapes(element_bytes)[strip_row(m, element_bytes)];
     return few == many ? fmt::format("strips of {} (strips/strips.cuh)", in_words(few))
