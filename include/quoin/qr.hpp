@@ -104,7 +104,7 @@ private:
 
 /// Factors A = QR for a copy of A (m×n, any m and n, any ld, row-major or column-major). With QForm::None, TSQR and
 /// CholeskyQR2 read a tall A without copying it, and so does `Auto` on a CPU if m >= 2.5n. A row-major A in a GPU's
-/// memory is always copied. The bits of the result do not depend on the storage order. Blocks until done.
+/// memory is copied unless one launch factors it. The bits of the result do not depend on the storage order. Blocks until done.
 ///
 /// Householder methods give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A, as does Gram-Schmidt with
 /// reorthogonalization. CholeskyQR methods give these bounds if certified, and `Auto` returns only certified answers.
@@ -146,7 +146,7 @@ void qr(Context<D>& ctx, MatrixView<T, D> A, View<std::remove_const_t<T>, D> Q, 
 }
 
 /// Writes LAPACK's format of ?geqrf to the caller's memory and keeps nothing else: V strictly below the diagonal and R
-/// on and above it (V_R, m×n), tau k×1. Storage, bounds and errors are those of the function above; V_R may be A itself.
+/// on and above it (V_R, m×n), tau k×1. Storage, bounds and errors are as above. V_R may be A itself.
 ///
 ///     qr_lapack<double, Host>(ctx, A.view(), A.view(), tau.view());
 template <class T, class D>
