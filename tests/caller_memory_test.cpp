@@ -119,9 +119,9 @@ TYPED_TEST(CallerMemory, NeedsNoCopyOfQ) {
     for (const Method method : {Method::Auto, Method::BlockedHouseholder}) {
         qr(this->ctx, A.view(), Q.view(), R.view(), with(method));  // the context's workspace
         const std::size_t before = in_use();
-        most_in_use = before;
+        max_in_use = before;
         qr(this->ctx, A.view(), Q.view(), R.view(), with(method));
-        EXPECT_LT(most_in_use - before, sizeof(T) * m * n / 2) << to_string(method);
+        EXPECT_LT(max_in_use - before, sizeof(T) * m * n / 2) << to_string(method);
     }
 }
 #endif
