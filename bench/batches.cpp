@@ -9,14 +9,10 @@
 #include <random>
 #include <span>
 
-#include "bench.hpp"
 #include "either_device.hpp"
-#include "interrupt.hpp"
-#include "on_device.hpp"
-#include "random_matrix.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cublas_batched.hpp"
+#include "rivals/cublas_batched.hpp"
 #endif
 
 namespace quoin::cli {
@@ -113,9 +109,9 @@ public:
         if (specs.empty()) {
             for (const Required& row : table) specs.push_back(row.spec);
         }
-        for (const DType dtype : arguments_.dtypes_or({DType::F32})) {
-            for (const BatchSpec& spec : specs) with_dtype(dtype, [&]<class T>(T) { measure<T>(spec, dtype); });
-        }
+        arguments_.for_each_dtype({DType::F32}, [&]<class T>(T) {
+            for (const BatchSpec& spec : specs) measure<T>(spec, dtype_of<T>);
+        });
     }
 
 private:
@@ -141,7 +137,7 @@ private:
         Options options = arguments_.common.options;
         // as the references, which look at nothing
         options.check_finite = false;
-        Loop<T, D> loop(ctx_, spec);
+        Rival<T, D> rival(ctx_, m, n);
         const auto reset = [&] {
             for (auto& W : work) copy<T>(ctx_, std::as_const(A).view(), W.view());
         };
@@ -163,19 +159,23 @@ private:
             return in_place();
         };
         const auto thin_qr = calls([&](int) { qr<T, D>(ctx_, in, q, r, options); });
+        const auto matrix = [&](Index b) { return MatrixView<T, D>(out.data(b), m, n); };
         const std::function<double()> loop_geqrf = [&] {
             reset();
-            return seconds_of(ctx_, [&] { loop.geqrf(ctx_, out); });
+            return seconds_of(ctx_, [&] {
+                for (Index b = 0; b < count; ++b) rival.geqrf(ctx_, matrix(b));
+            });
         };
         const std::function<double()> loop_thin_qr = [&] {
             reset();
             return seconds_of(ctx_, [&] {
-                loop.geqrf(ctx_, out);
-                loop.orgqr(ctx_, out);
+                for (Index b = 0; b < count; ++b) rival.geqrf(ctx_, matrix(b));
+                // with the last tau: as much work
+                for (Index b = 0; b < count; ++b) rival.orgqr(ctx_, matrix(b));
             });
         };
         std::vector<std::function<double()>> runs = {factor, geqrf, thin_qr};
-        const bool against = arguments_.wants(D_reference) && !arguments_.wants(Reference::None, false);
+        const bool against = arguments_.wants(std::is_same_v<D, Host> ? Reference::Lapack : Reference::Cusolver);
         if (against) runs.insert(runs.end(), {loop_geqrf, loop_thin_qr});
 #ifdef QUOIN_HAVE_CUDA
         if constexpr (std::is_same_v<D, Cuda>) {
@@ -191,9 +191,9 @@ private:
                      thin_flops = count * operation_flops(Operation::ThinQr, m, n);
         const double required = required_seconds(spec, dtype);
         const double by_loop = against ? seconds[3] : -1, thin_by_loop = against ? seconds[4] : -1;
-        add(spec, dtype, "factor", seconds[0], factor_flops, Loop<T, D>::name, by_loop, required);
-        add(spec, dtype, "geqrf", seconds[1], factor_flops, Loop<T, D>::name, by_loop, required);
-        add(spec, dtype, "thin-qr", seconds[2], thin_flops, Loop<T, D>::name, thin_by_loop, -1);
+        add(spec, dtype, "factor", seconds[0], factor_flops, Rival<T, D>::name, by_loop, required);
+        add(spec, dtype, "geqrf", seconds[1], factor_flops, Rival<T, D>::name, by_loop, required);
+        add(spec, dtype, "thin-qr", seconds[2], thin_flops, Rival<T, D>::name, thin_by_loop, -1);
         if (seconds.size() > 5) add(spec, dtype, "factor", seconds[0], factor_flops, "cublas", seconds[5], required);
         if (arguments_.no_accuracy) return;
         for (std::size_t kind = 0; kind <= std::size(kinds); ++kind) check<T>(spec, dtype, kind);
@@ -249,9 +249,8 @@ private:
         const bool compared = reference_seconds >= 0;
         results_.say("{:>18} {:<5} {:<9} {:>11.4g} {:>9.4g}  {:<12} {:>11} {:>8} {:>10}\n", to_string(spec),
                      quoin::to_string(dtype), op, 1e3 * seconds, 1e-9 * flops / seconds, compared ? reference : "",
-                     compared ? fmt::format("{:.4g}", 1e3 * reference_seconds) : "",
-                     compared ? fmt::format("{:.2f}", reference_seconds / seconds) : "",
-                     required > 0 ? fmt::format("{:g}", 1e3 * required) : "");
+                     measured(1e3 * reference_seconds, "{:.4g}", ""),
+                     measured(reference_seconds / seconds, "{:.2f}", ""), measured(1e3 * required, "{:g}", ""));
         write(spec, dtype, op, kinds[0], seconds, 1e-9 * flops / seconds, compared ? reference : "", reference_seconds,
               required, -1, -1);
     }
@@ -269,17 +268,12 @@ private:
         results_.add(json);
     }
 
-    static constexpr Reference D_reference = std::is_same_v<D, Host> ? Reference::Lapack : Reference::Cusolver;
     Context<D>& ctx_;
     const BenchArguments& arguments_;
     Results results_;
 };
 
 }  // namespace
-
-std::string to_string(const BatchSpec& spec) {
-    return fmt::format("{}x{}x{}", spec.count, spec.shape.rows, spec.shape.cols);
-}
 
 void bench_batches(const BenchArguments& arguments) {
     on_either_device(arguments, [&]<class D>(Context<D>& ctx, const std::string& machine) {

@@ -1,42 +1,37 @@
 #pragma once
 
-// Helpers of studies on either device: the device's context, the time of some work there, random matrices, and LAPACK's
-// routines one matrix after the other.
+// Helpers of studies on either device: the device's context, the time of some work there, random matrices, and the
+// library that Quoin is compared with.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <ctime>
 
-#include "bench.hpp"
-#include "interrupt.hpp"
-#include "machine.hpp"
+#include "on_device.hpp"
 #include "random_matrix.hpp"
-#include "reference_lapack.hpp"
+#include "rivals/reference_lapack.hpp"
 #include "stopwatch.hpp"
+#include "studies.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "cusolver_qr.hpp"
-#include "device.hpp"
-#include "random.hpp"
+#include "measure/cuda/device.hpp"
+#include "measure/cuda/random.hpp"
+#include "rivals/cusolver_qr.hpp"
 #endif
 
 namespace quoin::cli {
 
-/// run(ctx, machine) with a context of the device that the command line names, and the machine in words.
+/// Calls `run(ctx, description)` with a context of the device that the command line names, and the device in words.
 template <class Run>
 void on_either_device(const BenchArguments& arguments, Run&& run) {
-    if (!arguments.on_device()) {
-        Context<Host> ctx = make_context(arguments.common);
-        const InterruptGuard guard(ctx);
-        const Machine machine = describe_machine();
-        if (const std::string warning = machine.busy(); !warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
-        return run(ctx, fmt::format("{}, {} threads, {}", machine.cpu, ctx.threads(), build_info().blas));
-    }
+    const auto bytes_on_gpu = [](const auto&) { return 0.0; };  // too large cases are skipped
+    on_device(arguments.common, "the study", bytes_on_gpu, [&]<class D>(Context<D>& ctx, const DeviceInUse&) {
+        if constexpr (std::is_same_v<D, Host>) {
+            warn_about_host();
+            run(ctx, describe_host(ctx));
+        } else {
 #ifdef QUOIN_HAVE_CUDA
-    Context<Cuda> ctx = device_context();
-    const InterruptGuard guard(ctx);
-    run(ctx, bench::describe_device());
+            run(ctx, bench::describe_device());
 #endif
+        }
+    });
 }
 
 /// Returns the seconds that the calling thread spent on a core.
@@ -45,8 +40,8 @@ inline double thread_seconds() {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-/// Returns the seconds of work on the context's device. With one thread that is the time in which the thread had its
-/// core, so that other programs do not count, unless the work is shorter than the clock's own time.
+/// Returns the seconds of work on the context's device. With one thread, only time while the thread has its core
+/// counts, and so no other program's, unless the work is shorter than the clock's own time.
 template <class Work>
 double seconds_of(Context<Host>& ctx, Work&& work) {
     const double busy = thread_seconds();
@@ -66,25 +61,15 @@ Matrix<T, D> copied(Context<D>& ctx, const Matrix<T, D>& A) {
     copy<T>(ctx, A.view(), B.view());
     return B;
 }
-/// LAPACK, a matrix after the other.
+/// The routines of LAPACK, by cuSOLVER on a GPU. A and C are as `ReferenceLapack` and `bench::CusolverQR` have them.
 template <class T, class D>
-class Loop;
-template <class T>
-class Loop<T, Host> {
-public:
+struct Rival {
     static constexpr const char* name = "lapack";
-    Loop(Context<Host>&, BatchSpec spec) : lapack_(spec.shape.rows, spec.shape.cols), count_(spec.count) {}
-    void geqrf(Context<Host>&, BatchView<T> A) {
-        for (Index b = 0; b < count_; ++b) lapack_.geqrf({A.data(b), A.rows(b), A.cols(b)});
-    }
-    void orgqr(Context<Host>&, BatchView<T> A) {
-        // with the last tau: as much work
-        for (Index b = 0; b < count_; ++b) lapack_.orgqr({A.data(b), A.rows(b), A.cols(b)});
-    }
-
-private:
-    ReferenceLapack<T> lapack_;
-    Index count_;
+    Rival(Context<D>&, Index m, Index n) : lapack(m, n) {}
+    void geqrf(Context<D>&, MatrixView<T> A) { lapack.geqrf(A); }
+    void orgqr(Context<D>&, MatrixView<T> A) { lapack.orgqr(A); }
+    void ormqr(Context<D>&, MatrixView<const T> A, MatrixView<T> C) { lapack.ormqr(A, C); }
+    ReferenceLapack<T> lapack;
 };
 #ifdef QUOIN_HAVE_CUDA
 using bench::seconds_of;
@@ -93,26 +78,9 @@ void fill(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
     bench::fill_normal(ctx, A);
 }
 template <class T>
-class Loop<T, Cuda> {
-public:
+struct Rival<T, Cuda> : bench::CusolverQR<T> {
     static constexpr const char* name = "cusolver";
-    Loop(Context<Cuda>& ctx, BatchSpec spec) : cusolver_(ctx, spec.shape.rows, spec.shape.cols), count_(spec.count) {}
-    void geqrf(Context<Cuda>& ctx, BatchView<T, Cuda> A) {
-        for (Index b = 0; b < count_; ++b) {
-            auto one = Matrix<T, Cuda>::over({A.data(b), A.rows(b), A.cols(b)});
-            cusolver_.geqrf(ctx, one);
-        }
-    }
-    void orgqr(Context<Cuda>& ctx, BatchView<T, Cuda> A) {
-        for (Index b = 0; b < count_; ++b) {
-            auto one = Matrix<T, Cuda>::over({A.data(b), A.rows(b), A.cols(b)});
-            cusolver_.orgqr(ctx, one);
-        }
-    }
-
-private:
-    bench::CusolverQR<T> cusolver_;
-    Index count_;
+    using bench::CusolverQR<T>::CusolverQR;
 };
 #endif
 

@@ -8,18 +8,18 @@
 #include <filesystem>
 #include <future>
 
-#include "bench.hpp"
 #include "byte_size.hpp"
 #include "interrupt.hpp"
 #include "io/bulk_file.hpp"
 #include "io/npy_blocks.hpp"
-#include "json_line.hpp"
 #include "output_files.hpp"
 #include "quoin/file_qr.hpp"
 #include "quoin/io.hpp"
 #include "random_matrix.hpp"
+#include "results.hpp"
 #include "row_blocks.hpp"
 #include "stopwatch.hpp"
+#include "studies.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "quoin/cuda.hpp"
 #include "quoin/out_of_core.hpp"
@@ -154,8 +154,9 @@ double in_memory_seconds(Context<Cuda>& ctx, Matrix<T> A, const FileOptions& opt
 #endif
 
 template <class T, class D>
-void against_memory(Context<D>& ctx, const BenchArguments& arguments, Shape shape, const FileOptions& options) {
-    const Scratch scratch(arguments.files);
+void against_memory(Context<D>& ctx, const BenchArguments& arguments, Results& results, Shape shape,
+                    const FileOptions& options) {
+    const Scratch scratch(arguments.folder);
     // in the order that the route prefers
     const bool by_columns = !std::is_same_v<D, Host> || shape.rows <= shape.cols;
     write_random<T>(scratch.file("A.npy"), shape, by_columns);
@@ -169,28 +170,24 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Shape shap
     const FileReport report = factor_files<T, D>(ctx, scratch, options, plan);
     const double ratio = report.seconds / (in_memory + reading + writing);
     const bool on_gpu = plan.device_memory_bytes > 0;
-    if (arguments.common.json) {
-        JsonLine line;
-        line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(dtype_of<T>));
-        line.add("memory", static_cast<Index>(options.memory)).add("blocks", plan.blocks);
-        line.add("seconds", report.seconds).add("in_memory_seconds", in_memory).add("read_seconds", reading);
-        line.add("deep_read_seconds", deep).add("write_seconds", writing).add("ratio", ratio);
-        line.add("bytes_read", report.bytes_read).add("bytes_written", report.bytes_written);
-        if (on_gpu) {
-            line.add("gpu_memory_bytes", report.device_memory_bytes).add("bytes_to_gpu", report.bytes_to_device);
-            line.add("bytes_from_gpu", report.bytes_from_device);
-        }
-        line.print();
-        return;
+    JsonLine line = case_line(shape, dtype_of<T>);
+    line.add("memory", static_cast<Index>(options.memory)).add("blocks", plan.blocks);
+    line.add("seconds", report.seconds).add("in_memory_seconds", in_memory).add("read_seconds", reading);
+    line.add("deep_read_seconds", deep).add("write_seconds", writing).add("ratio", ratio);
+    line.add("bytes_read", report.bytes_read).add("bytes_written", report.bytes_written);
+    if (on_gpu) {
+        line.add("gpu_memory_bytes", report.device_memory_bytes).add("bytes_to_gpu", report.bytes_to_device);
+        line.add("bytes_from_gpu", report.bytes_from_device);
     }
-    fmt::print(
+    results.add(line);
+    results.say(
         "{} x {} {}, Q and R within {}{}: {:.2f} s ({} blocks, {} read at {:.2f} GB/s, {} written at {:.2f} GB/s)\n",
         shape.rows, shape.cols, to_string(dtype_of<T>), format_byte_size(options.memory),
         on_gpu ? fmt::format(", and {} of the GPU's memory", format_byte_size(report.device_memory_bytes)) : "",
         report.seconds, plan.blocks, format_byte_size(report.bytes_read),
         1e-9 * report.bytes_read / report.read_seconds, format_byte_size(report.bytes_written),
         1e-9 * report.bytes_written / report.write_seconds);
-    fmt::print(
+    results.say(
         "  in memory {:.2f} s, the file read in {:.2f} s as dd does ({:.2f} GB/s; at best {:.2f}) and written in "
         "{:.2f} s "
         "({:.2f} GB/s): {:.2f} of their sum\n",
@@ -198,9 +195,9 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Shape shap
 }
 
 template <class T>
-void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Shape shape, bool fortran_order,
-                     const FileOptions& options) {
-    const Scratch scratch(arguments.files);
+void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Results& results, Shape shape,
+                     bool fortran_order, const FileOptions& options) {
+    const Scratch scratch(arguments.folder);
     write_random<T>(scratch.file("A.npy"), shape, fortran_order);
     const double bytes = sizeof(T) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
     FilePlan plan;
@@ -214,16 +211,13 @@ void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Shape 
     }
     const double rate = bytes / median(factoring), read_rate = bytes / median(reading),
                  deep_rate = bytes / median(deep);
-    if (arguments.common.json) {
-        JsonLine line;
-        line.add("rows", shape.rows).add("cols", shape.cols).add("order", fortran_order ? "F" : "C");
-        line.add("bytes_a_second", rate).add("read_bytes_a_second", read_rate).add("ratio", median(of_rate));
-        line.add("deep_read_bytes_a_second", deep_rate).add("deep_ratio", median(of_deep)).print();
-        return;
-    }
-    fmt::print("{} x {}, {} order, R alone: {:.2f} GB/s (medians of {})\n", shape.rows, shape.cols,
-               fortran_order ? "F" : "C", 1e-9 * rate, of_rate.size());
-    fmt::print(
+    JsonLine line;
+    line.add("rows", shape.rows).add("cols", shape.cols).add("order", fortran_order ? "F" : "C");
+    line.add("bytes_a_second", rate).add("read_bytes_a_second", read_rate).add("ratio", median(of_rate));
+    results.add(line.add("deep_read_bytes_a_second", deep_rate).add("deep_ratio", median(of_deep)));
+    results.say("{} x {}, {} order, R alone: {:.2f} GB/s (medians of {})\n", shape.rows, shape.cols,
+                fortran_order ? "F" : "C", 1e-9 * rate, of_rate.size());
+    results.say(
         "  of dd's sequential read, {:.2f} GB/s, {:.0f}%; of eight at a time into large pages, {:.2f} GB/s, {:.0f}%\n",
         1e-9 * read_rate, 100 * median(of_rate), 1e-9 * deep_rate, 100 * median(of_deep));
 }
@@ -231,16 +225,11 @@ void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Shape 
 }  // namespace
 
 void bench_files(const BenchArguments& arguments) {
-    require_writable(arguments.files + "/quoin-bench");
+    require_writable(arguments.folder + "/quoin-bench");
+    Results results(arguments);
     FileOptions options;
     const auto cap = [&](Index otherwise) {
         options.memory = static_cast<double>(arguments.memory > 0 ? arguments.memory : otherwise);
-    };
-    const auto shapes = [&](Shape otherwise) {
-        return arguments.shapes.empty() ? std::vector<Shape>{otherwise} : arguments.shapes;
-    };
-    const auto each = [&](DType otherwise, auto measure) {
-        for (const DType dtype : arguments.dtypes_or({otherwise})) with_dtype(dtype, measure);
     };
     if (arguments.on_device()) {
 #ifdef QUOIN_HAVE_CUDA
@@ -248,8 +237,9 @@ void bench_files(const BenchArguments& arguments) {
         options.device_memory = static_cast<double>(arguments.gpu_memory);
         Context<Cuda> ctx = device_context();
         const InterruptGuard guard(ctx);
-        each(DType::F32, [&]<class T>(T) {
-            for (const Shape shape : shapes({30000, 30000})) against_memory<T, Cuda>(ctx, arguments, shape, options);
+        arguments.for_each_dtype({DType::F32}, [&]<class T>(T) {
+            for (const Shape shape : arguments.shapes_or({{30000, 30000}}))
+                against_memory<T, Cuda>(ctx, arguments, results, shape, options);
         });
 #endif
         return;
@@ -257,14 +247,14 @@ void bench_files(const BenchArguments& arguments) {
     cap(Index{512} << 20);
     Context<Host> ctx = make_context(arguments.common);
     const InterruptGuard guard(ctx);
-    each(DType::F64, [&]<class T>(T) {
-        for (const Shape shape : shapes({200000, 2000})) against_memory<T, Host>(ctx, arguments, shape, options);
+    arguments.for_each_dtype({DType::F64}, [&]<class T>(T) {
+        for (const Shape shape : arguments.shapes_or({{200000, 2000}}))
+            against_memory<T, Host>(ctx, arguments, results, shape, options);
     });
     options.want_q = false;
-    const std::vector<Shape> narrow = {{50000000, 8}, {6250000, 64}};
-    for (const Shape shape : arguments.shapes.empty() ? narrow : arguments.shapes)
+    for (const Shape shape : arguments.shapes_or({{50000000, 8}, {6250000, 64}}))
         for (const bool fortran_order : {false, true})
-            if (shape.cols <= 64) against_reading<double>(ctx, arguments, shape, fortran_order, options);
+            if (shape.cols <= 64) against_reading<double>(ctx, arguments, results, shape, fortran_order, options);
 }
 
 }  // namespace quoin::cli

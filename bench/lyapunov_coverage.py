@@ -4,19 +4,19 @@
     python3 bench/lyapunov_coverage.py bench/results/lyapunov_coverage.csv
     python3 bench/lyapunov_coverage.py --seeds 20 --case henon --case lorenz63 /dev/stdout
 
-The truth of a quantity is 0 where a symmetry makes it so, and otherwise its mean over all seeds of the longest case of the system,
-which is uncertain by a tenth of that case's error for 100 seeds.
+The truth of a quantity is 0 where a symmetry makes it so, and otherwise its mean over all seeds of the longest case of
+the system, which is uncertain by a tenth of that case's error for 100 seeds.
 """
 
 import argparse
-import csv
-import datetime
 import json
 import math
 import pathlib
 import statistics
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+
+import bench_csv
 
 ROOT = pathlib.Path(__file__).parents[1]
 SOFT = "particles --size 100 --dimensions 2 --potential soft --step 0.005 --exponents 20 --transient 20 --alignment 20"
@@ -84,13 +84,7 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "build/bin/quoin-lyapunov"))
     arguments = parser.parse_args()
     rows = [row for name in arguments.case or CASES for row in rows_of(name, arguments.seeds, arguments.jobs, arguments.program)]
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    version = subprocess.run([arguments.program, "--version"], capture_output=True, text=True).stdout.strip()
-    with open(arguments.file, "w", newline="") as file:
-        file.write(f"# commit: {commit}; {datetime.date.today()}; {version}\n")
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    bench_csv.write(arguments.file, rows, arguments.program)
     summary(rows)
 
 

@@ -1,24 +1,22 @@
-// The command line of `quoin bench`: cases by shape, and studies as subcommands with their own few options.
+// The command line of `quoin bench`: one table of studies, each a subcommand with its own few options.
 
 #include <fmt/format.h>
 
-#include "bench.hpp"
 #include "byte_size.hpp"
-#include "masks.hpp"
 #include "number_between.hpp"
-#include "on_device.hpp"
-#include "paper_tables.hpp"
 #include "program.hpp"
 #include "quoin/study.hpp"
+#include "studies.hpp"
 
 namespace quoin::cli {
 
 namespace {
 
+/// A study that runs on a GPU; null in a build without CUDA.
 #ifdef QUOIN_HAVE_CUDA
-constexpr bool have_cuda = true;
+#define QUOIN_ON_GPU(study) study
 #else
-constexpr bool have_cuda = false;
+#define QUOIN_ON_GPU(study) nullptr
 #endif
 
 #ifdef QUOIN_HAVE_NCCL
@@ -27,7 +25,7 @@ constexpr bool have_nccl = true;
 constexpr bool have_nccl = false;
 #endif
 
-// ---- What cannot be measured is refused before anything is ------------------------------------------------------------
+// ---- What cannot be measured is refused before anything is ----------------------------------------------------------
 
 void check_shapes(const BenchArguments& arguments) {
     if (arguments.wants(Reference::None, false) && arguments.references.size() > 1)
@@ -62,34 +60,6 @@ void check_ranks(const BenchArguments& arguments) {
         throw Error(ErrorCode::DeviceFailure, "ranks with --device cuda: Quoin was built without NCCL");
 }
 
-// ---- The studies that this build has -----------------------------------------------------------------------------------
-
-void bench_shapes(const BenchArguments& arguments) {
-    if (!arguments.on_device()) return bench_on_host(arguments);
-    if constexpr (have_cuda) bench_on_device(arguments);
-}
-void gram_schmidt(const BenchArguments& arguments) {
-    if (!arguments.on_device()) return bench_gram_schmidt(arguments);
-    if constexpr (have_cuda) bench_gram_schmidt_on_device(arguments);
-}
-void tensor_cores(const BenchArguments& arguments) {
-    if constexpr (have_cuda) bench_tensor_cores(arguments);
-}
-void out_of_core(const BenchArguments& arguments) {
-    if constexpr (have_cuda) bench_out_of_core(arguments);
-}
-template <int table>
-void paper_table(const BenchArguments& arguments) {
-    if constexpr (have_cuda) bench_paper_table(arguments, paper_tables()[table]);
-}
-void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
-#ifdef QUOIN_HAVE_VIDEO
-    bench_robust_pca(arguments);
-#else
-    throw InvalidArgument("rpca: this quoin-bench was built without FFmpeg's libraries");
-#endif
-}
-
 // ---- Options ---------------------------------------------------------------------------------------------------------
 
 /// "recursive-fp16-twice".
@@ -117,7 +87,7 @@ void add_list(CLI::App& command, const std::string& name, const std::string& kin
         description);
 }
 
-/// The options of a study besides --repeat, --threads and --json.
+/// The options of a study besides --threads and --json.
 enum Has : unsigned {
     Shapes = 1,
     Types = 2,
@@ -130,126 +100,160 @@ enum Has : unsigned {
     Algorithm = 256,  // the options of `quoin factor` that say how
     GpuMemory = 512,
     Routes = 1024,
-    Folder = 2048,
-    GpuAlone = 4096,  // it runs on no other device
+    Files = 2048,
+    Repeat = 4096,
     Specs = 8192,
     RankCounts = 16384,
     Draws = 32768,
+    Masks = 65536,
 };
+
+using Run = void (*)(const BenchArguments&);
 
 struct Study {
+    enum Group { Bench, Paper } group;  ///< of `quoin bench`, or of `quoin bench paper`
     const char *name, *description;
     unsigned has;
-    void (*run)(const BenchArguments&);
-    void (*check)(const BenchArguments&) = nullptr;
+    Run on_host;  ///< null: it runs on a GPU alone
+    Run on_gpu;
+    Run check = nullptr;  ///< refuses what cannot be measured, before anything is
 };
 
-const Study shapes = {"quoin bench",
-                      "Time Quoin against LAPACK through the same BLAS, or on a GPU against cuSOLVER.\n\n"
-                      "All factor the same random matrix in one process. Their runs alternate; medians are printed.\n"
-                      "Without SHAPE, every case of the requirements is run (on the host 10 minutes and 6 GiB).",
-                      Shapes | Types | AnyDevice | Operations | References | Energy | Timeline | Csv | Algorithm,
-                      bench_shapes, check_shapes};
+void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
+#ifdef QUOIN_HAVE_VIDEO
+    bench_robust_pca(arguments);
+#else
+    throw InvalidArgument("rpca: this quoin-bench was built without FFmpeg's libraries");
+#endif
+}
 
-const Study files = {
-    "files",
-    "Measure matrices larger than --memory, from file to file.\n\n"
-    "Q and R of 200000x2000, or of SHAPE, against the same in memory; R alone of 3.2 GB by 8 and by 64\n"
-    "columns, or of a SHAPE of at most 64, against reading the file. On a GPU Q and R of 30000x30000 in f32,\n"
-    "or of SHAPE, within --gpu-memory. The folder needs three times the size of the file, 8 and 11 GB.",
-    Folder | Shapes | Types | AnyDevice | GpuMemory, bench_files};
-
-const Study batches = {
-    "batches",
-    "Time many matrices at once, such as 640x512x512, against LAPACK matrix by matrix.\n\n"
-    "On a GPU against cuSOLVER's geqrf matrix by matrix and cuBLAS's geqrfBatched. `factor` makes V, tau and R,\n"
-    "`geqrf` writes them as LAPACK does too, `thin-qr` makes Q and R. Then the accuracy of Q and R over classes of\n"
-    "matrices, in units of k·u, k = min(rows, columns). Without SPEC, twelve batches from 100000x3x3 to 2x4096x4096.",
-    Specs | Types | AnyDevice | References | Csv, bench_batches};
-
-const Study regret = {
-    "regret",
-    "Time the method that Quoin chooses against its other methods, over shapes at random.\n\n"
-    "Rows from 32 to 10 000 000, columns from 2 to 20 000, as far as one run takes about a second. R alone, V, tau\n"
-    "and R, Q and R, each by every method of the same accuracy and by LAPACK or cuSOLVER, and R and QᵀC (factor)\n"
-    "by the methods. The fastest of several runs counts; with --threads 1 the time for which the thread had its\n"
-    "core. Printed are the cases in which the choice is more than 10% behind the best or behind the reference;\n"
-    "--csv has all.",
-    Shapes | Types | AnyDevice | References | Csv | Draws, bench_regret};
-
-const Study ranks = {
-    "ranks",
-    "Time a tall matrix whose rows are spread over ranks, such as 1000000x192.\n\n"
-    "The ranks are threads with a share of the cores each; with --device cuda each has a GPU, and NCCL connects\n"
-    "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the "
-    "model\n"
-    "of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE 1000000x192.",
-    Shapes | Types | AnyDevice | Operations | RankCounts | Timeline | Csv | Algorithm, bench_ranks, check_ranks};
+constexpr unsigned of_2011 = Types | References | Energy | Timeline | Csv | Algorithm | Repeat;
+/// Every subcommand, in the order of --help. The first is `quoin bench` itself, too.
+const Study studies[] = {
+    {Study::Bench, "shapes",
+     "Time Quoin against LAPACK through the same BLAS, or on a GPU against cuSOLVER.\n\n"
+     "All factor the same random matrix in one process. Their runs alternate; medians are printed.\n"
+     "Without SHAPE, every case of the requirements is run (on the host 10 minutes and 6 GiB).",
+     Shapes | Types | AnyDevice | Operations | References | Energy | Timeline | Csv | Algorithm | Repeat, bench_on_host,
+     QUOIN_ON_GPU(bench_on_device), check_shapes},
+    {Study::Bench, "files",
+     "Measure matrices larger than --memory, from file to file.\n\n"
+     "Q and R of 200000x2000, or of SHAPE, against the same in memory; R alone of 3.2 GB by 8 and by 64\n"
+     "columns, or of a SHAPE of at most 64, against reading the file. On a GPU Q and R of 30000x30000 in f32,\n"
+     "or of SHAPE, within --gpu-memory. The folder needs three times the size of the file, 8 and 11 GB.",
+     Files | Shapes | Types | AnyDevice | GpuMemory | Repeat, bench_files, QUOIN_ON_GPU(bench_files)},
+    {Study::Bench, "batches",
+     "Time many matrices at once, such as 640x512x512, against LAPACK matrix by matrix.\n\n"
+     "On a GPU against cuSOLVER's geqrf matrix by matrix and cuBLAS's geqrfBatched. `factor` makes V, tau and R,\n"
+     "`geqrf` writes them as LAPACK does too, `thin-qr` makes Q and R. Then the accuracy of Q and R over classes of\n"
+     "matrices, in units of k·u, k = min(rows, columns). Without SPEC, twelve batches from 100000x3x3 to 2x4096x4096.",
+     Specs | Types | AnyDevice | References | Csv | Repeat, bench_batches, QUOIN_ON_GPU(bench_batches)},
+    {Study::Bench, "regret",
+     "Time the method that Quoin chooses against its other methods, over shapes at random.\n\n"
+     "Rows from 32 to 10 000 000, columns from 2 to 20 000, as far as one run takes about a second. R alone, V, tau\n"
+     "and R, Q and R, each by every method of the same accuracy and by LAPACK or cuSOLVER, and R and QᵀC (factor)\n"
+     "by the methods. The fastest of several runs counts; with --threads 1 the time for which the thread had its\n"
+     "core. Printed are the cases in which the choice is more than 10% behind the best or behind the reference;\n"
+     "--csv has all.",
+     Shapes | Types | AnyDevice | References | Csv | Draws | Repeat, bench_regret, QUOIN_ON_GPU(bench_regret)},
+    {Study::Bench, "ranks",
+     "Time a tall matrix whose rows are spread over ranks, such as 1000000x192.\n\n"
+     "The ranks are threads with a share of the cores each; with --device cuda each has a GPU, and NCCL connects\n"
+     "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the "
+     "model\n"
+     "of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE 1000000x192.",
+     Shapes | Types | AnyDevice | Operations | RankCounts | Timeline | Csv | Algorithm | Repeat, bench_ranks,
+     QUOIN_ON_GPU(bench_ranks), check_ranks},
+    {Study::Bench, "rpca",
+     "Masks of moving objects by `quoin rpca` against OpenCV's methods.\n\n"
+     "Precision, recall, F and seconds of CPU a frame, on frames whose masks are known: of quoin, also with\n"
+     "--masks raw, of MOG2 and KNN, and of the temporal median, each as it is and with a 5×5 median.",
+     Masks, bench_masks, nullptr},
+    {Study::Paper, "table1", "Table I of Anderson, Ballard, Demmel and Keutzer (2011), on this GPU.", of_2011, nullptr,
+     QUOIN_ON_GPU(bench_caqr_table1)},
+    {Study::Paper, "figure8", "Their Figure 8.", of_2011, nullptr, QUOIN_ON_GPU(bench_caqr_figure8)},
+    {Study::Paper, "figure9", "Their Figure 9.", of_2011, nullptr, QUOIN_ON_GPU(bench_caqr_figure9)},
+    {Study::Paper, "rpca", "Their Table II: iterations of robust PCA a second; and online, frames of a stream.",
+     AnyDevice | Timeline | Csv | Repeat, robust_pca, QUOIN_ON_GPU(robust_pca)},
+    {Study::Paper, "storage",
+     "Table 1 of Benner, Köhler and Penke: V, R and one T.\n\n"
+     "Without SHAPE also products with Qᵀ and a block of Q.",
+     Shapes | Types | AnyDevice | References | Energy | Timeline | Csv | Algorithm | Repeat, bench_storage,
+     QUOIN_ON_GPU(bench_storage)},
+    {Study::Paper, "gram-schmidt",
+     "Figures 2, 4 and 10, or on a GPU 6 to 9, of Brandes, Arnold, Soddemann and Reith (2012).\n\n"
+     "Every code, width of a panel and number of threads; on a GPU the paper's kernels over the shape of a block,\n"
+     "and every code.",
+     Shapes | Types | AnyDevice | Csv | Algorithm | Repeat, bench_gram_schmidt,
+     QUOIN_ON_GPU(bench_gram_schmidt_on_device)},
+    {Study::Paper, "orthogonality", "‖I − QᵀQ‖ over κ by Gram-Schmidt and by reflectors.", Types | Csv | Repeat,
+     bench_orthogonality, nullptr},
+    {Study::Paper, "tensor-cores",
+     "Q and R in f32 by cgs in every arithmetic, against cuSOLVER and householder, on this GPU.\n\n"
+     "16384x16384 and 32768x32768, or SHAPE.",
+     Shapes | Csv | Algorithm | Repeat, nullptr, QUOIN_ON_GPU(bench_tensor_cores)},
+    {Study::Paper, "out-of-core",
+     "Tables 3 and 4 of Zhang and Wu (2021): a matrix of the host's memory by this GPU.\n\n"
+     "65536x65536, or SHAPE, within --gpu-memory. bench/plots/out_of_core.py draws what --csv and --trace write.",
+     Shapes | Types | GpuMemory | Routes | Timeline | Csv | Repeat, nullptr, QUOIN_ON_GPU(bench_out_of_core),
+     check_tall},
+};
 
 constexpr const char* also_options_of_factor =
     "Also --method and the other options of `quoin factor` that say how to factor.";
 
-constexpr unsigned of_2011 = Types | References | Energy | Timeline | Csv | Algorithm | GpuAlone;
-const Study papers[] = {
-    {"table1", "Table I of Anderson, Ballard, Demmel and Keutzer (2011), on this GPU.", of_2011, paper_table<0>},
-    {"figure8", "Their Figure 8.", of_2011, paper_table<1>},
-    {"figure9", "Their Figure 9.", of_2011, paper_table<2>},
-    {"rpca", "Their Table II: iterations of robust PCA a second; and online, frames of a stream.",
-     AnyDevice | Timeline | Csv, robust_pca},
-    {"storage",
-     "Table 1 of Benner, Köhler and Penke: V, R and one T.\n\n"
-     "Without SHAPE also products with Qᵀ and a block of Q.",
-     Shapes | Types | AnyDevice | References | Energy | Timeline | Csv | Algorithm, bench_storage},
-    {"gram-schmidt",
-     "Figures 2, 4 and 10, or on a GPU 6 to 9, of Brandes, Arnold, Soddemann and Reith (2012).\n\n"
-     "Every code, width of a panel and number of threads; on a GPU the paper's kernels over the shape of a block,\n"
-     "and every code.",
-     Shapes | Types | AnyDevice | Csv | Algorithm, gram_schmidt},
-    {"orthogonality", "‖I − QᵀQ‖ over κ by Gram-Schmidt and by reflectors.", Types | Csv, bench_orthogonality},
-    {"tensor-cores",
-     "Q and R in f32 by cgs in every arithmetic, against cuSOLVER and householder, on this GPU.\n\n"
-     "16384x16384 and 32768x32768, or SHAPE.",
-     Shapes | Csv | Algorithm | GpuAlone, tensor_cores},
-    {"out-of-core",
-     "Tables 3 and 4 of Zhang and Wu (2021): a matrix of the host's memory by this GPU.\n\n"
-     "65536x65536, or SHAPE, within --gpu-memory. bench/out_of_core_plot.py draws what --csv and --trace write.",
-     Shapes | Types | GpuMemory | Routes | Timeline | Csv | GpuAlone, out_of_core, check_tall}};
+/// Parses a shape that has an entry.
+Shape parse_full_shape(const std::string& argument, const std::string& text) {
+    const Shape shape = parse_shape(argument, text);
+    if (shape.rows == 0 || shape.cols == 0) refuse_argument(argument, fmt::format("'{}' has nothing to time", text));
+    return shape;
+}
+
+/// Parses "640x512x512".
+BatchSpec parse_batch(const std::string& argument, const std::string& text) {
+    const std::size_t cross = text.find('x');
+    const Index count = parse_shape(argument, text.substr(0, cross) + "x1").rows;
+    if (cross == std::string::npos)
+        refuse_argument(argument, fmt::format("'{}' is not COUNTxROWSxCOLS, such as 640x512x512", text));
+    if (count == 0) refuse_argument(argument, fmt::format("'{}' has nothing to time", text));
+    return {count, parse_full_shape(argument, text.substr(cross + 1))};
+}
+
+/// Adds any number of arguments, which `parse(name, text)` reads into `list`.
+template <class List, class Parse>
+void add_arguments(CLI::App& command, const std::string& name, List& list, Parse parse,
+                   const std::string& description) {
+    const auto set = [&list, name, parse](const std::vector<std::string>& texts) {
+        for (const std::string& text : texts) list.push_back(parse(name, text));
+    };
+    command.add_option_function<std::vector<std::string>>(name, set, description)->type_name("");
+}
 
 void add_study(CLI::App& command, BenchArguments& arguments, const Study& study) {
     const auto has = [&](Has what) { return (study.has & what) != 0; };
-    if (has(Folder)) command.add_option("DIR", arguments.files, "Folder for the files")->required()->type_name("");
-    if (has(Shapes)) {
-        const auto set_shapes = [&arguments](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-                const Shape shape = parse_shape("SHAPE", text);
-                if (shape.rows == 0 || shape.cols == 0)
-                    refuse_argument("SHAPE", fmt::format("'{}' has nothing to time", text));
-                arguments.shapes.push_back(shape);
-            }
-        };
-        command
-            .add_option_function<std::vector<std::string>>(
-                "SHAPE", set_shapes, "Rows and columns, such as 1000000x192; any number of shapes")
-            ->type_name("");
-    }
+    if (has(Files)) command.add_option("DIR", arguments.folder, "Folder for the files")->required()->type_name("");
+    if (has(Shapes))
+        add_arguments(command, "SHAPE", arguments.shapes, parse_full_shape,
+                      "Rows and columns, such as 1000000x192; any number of shapes");
     if (has(Specs)) {
-        const auto set_batches = [&arguments](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-                const std::size_t cross = text.find('x');
-                const Index count = parse_shape("SPEC", text.substr(0, cross) + "x1").rows;
-                if (cross == std::string::npos)
-                    refuse_argument("SPEC", fmt::format("'{}' is not COUNTxROWSxCOLS, such as 640x512x512", text));
-                const Shape shape = parse_shape("SPEC", text.substr(cross + 1));
-                if (count == 0 || shape.rows == 0 || shape.cols == 0)
-                    refuse_argument("SPEC", fmt::format("'{}' has nothing to time", text));
-                arguments.batches.push_back({count, shape});
-            }
-        };
-        command
-            .add_option_function<std::vector<std::string>>(
-                "SPEC", set_batches, "Number, rows and columns, such as 640x512x512; any number of batches")
-            ->type_name("");
+        add_arguments(command, "SPEC", arguments.batches, parse_batch,
+                      "Number, rows and columns, such as 640x512x512; any number of batches");
         command.add_flag("--no-accuracy", arguments.no_accuracy, "Times alone");
+    }
+    if (has(Masks)) {
+        command
+            .add_option("DIR", arguments.folder,
+                        "Frames in DIR/input and their masks in DIR/groundtruth, as ChangeDetection.net has them")
+            ->required()
+            ->type_name("");
+        command.add_option("OPTION", arguments.rpca_options, "After --: options of `quoin rpca`, such as --window 50")
+            ->type_name("");
+        command
+            .add_option("--against", arguments.subtraction,
+                        "opencv: MOG2, KNN and a temporal median, by python3 with opencv-python")
+            ->check(CLI::IsMember({"opencv"}).description(""))
+            ->type_name("NAME")
+            ->capture_default_str();
     }
     if (has(Types)) add_list(command, "--dtype", "TYPES", arguments.dtypes, parse_dtype, "f32, f64 or f32,f64");
     if (has(Operations))
@@ -297,7 +301,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
             },
             "lapack or none; on a GPU any of cusolver, lapack (on the host) and blas2 (Householder QR column by\n"
             "column), separated by commas (default: lapack; on a GPU cusolver)");
-    if (has(Folder)) {
+    if (has(Files)) {
         add_byte_size_argument(command, "--memory", arguments.memory,
                                "Cap of the host's memory (default: 512MiB; with --device cuda 2GiB)");
     }
@@ -317,9 +321,10 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
     if (has(Timeline)) add_trace_argument(command, arguments.common.trace);
     if (has(Csv))
         command.add_option("--csv", arguments.csv, "Write the results to a CSV file as well")->type_name("FILE");
-    command.add_option("--repeat", arguments.repeat, "Timed runs (default: by their time, 1 to 50)")
-        ->check(number_between(1, 1000000))
-        ->type_name("N");
+    if (has(Repeat))
+        command.add_option("--repeat", arguments.repeat, "Timed runs (default: by their time, 1 to 50)")
+            ->check(number_between(1, 1000000))
+            ->type_name("N");
     add_common_arguments(command, arguments.common, /*algorithm=*/false);
     if (has(Algorithm)) {
         // the help names where they are explained
@@ -327,42 +332,23 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         add_compact_wy_arguments(command, arguments.common.options, "");
     }
     // a subcommand begins with the footer of its parent
-    command.footer(has(Algorithm) ? also_options_of_factor : "");
+    command.footer(has(Masks)
+                       ? "Example:  quoin rpca --synthetic --scene-with noise,leaves --out parts --write-scene scene\n"
+                         "          quoin bench rpca scene --against opencv -- --window 50"
+                   : has(Algorithm) ? also_options_of_factor
+                                    : "");
     command.callback([&command, &arguments, &study] {
         if (!command.get_subcommands().empty()) return;
-        if (study.has & GpuAlone) arguments.common.device = Device::Cuda;
+        const bool gpu_alone = !study.on_host;
+        if (gpu_alone) arguments.common.device = Device::Cuda;
         if (study.check) study.check(arguments);
-        if (!have_cuda && arguments.on_device())
-            throw Error(ErrorCode::DeviceFailure, fmt::format("{}: Quoin was built without CUDA",
-                                                              study.has & GpuAlone ? study.name : "--device cuda"));
-        study.run(arguments);
+        const Run run = arguments.on_device() ? study.on_gpu : study.on_host;
+        if (!run)
+            throw Error(ErrorCode::DeviceFailure,
+                        fmt::format("{}: Quoin was built without CUDA", gpu_alone ? study.name : "--device cuda"));
+        run(arguments);
     });
 }
-
-/// `quoin bench rpca DIR`. Its --threads and --json mean the same as in other studies.
-struct MaskStudy {
-    std::string folder, against = "opencv";
-    std::vector<std::string> options;
-
-    void add_to(CLI::App& command, BenchArguments& arguments) {
-        command
-            .add_option("DIR", folder,
-                        "Frames in DIR/input and their masks in DIR/groundtruth, as ChangeDetection.net has them")
-            ->required()
-            ->type_name("");
-        command.add_option("OPTION", options, "After --: options of `quoin rpca`, such as --window 50")->type_name("");
-        command
-            .add_option("--against", against, "opencv: MOG2, KNN and a temporal median, by python3 with opencv-python")
-            ->check(CLI::IsMember({"opencv"}).description(""))
-            ->type_name("NAME")
-            ->capture_default_str();
-        add_common_arguments(command, arguments.common, /*algorithm=*/false);
-        command.footer(
-            "Example:  quoin rpca --synthetic --scene-with noise,leaves --out parts --write-scene scene\n"
-            "          quoin bench rpca scene --against opencv -- --window 50");
-        command.callback([&] { bench_masks(folder, arguments.common, options); });
-    }
-};
 
 }  // namespace
 
@@ -372,24 +358,15 @@ int main(int argc, char** argv) {
     using namespace quoin::cli;
     BenchArguments arguments;
     arguments.routes = parse_list("--routes", "recursive-fp16,blocking-fp16", parse_route);
-    Program program(shapes.description, shapes.name);
-    add_study(program, arguments, shapes);
-    add_study(*program.add_subcommand("shapes", shapes.description), arguments, shapes);
-    add_study(*program.add_subcommand(files.name, files.description), arguments, files);
-    add_study(*program.add_subcommand(batches.name, batches.description), arguments, batches);
-    add_study(*program.add_subcommand(regret.name, regret.description), arguments, regret);
-    add_study(*program.add_subcommand(ranks.name, ranks.description), arguments, ranks);
-    MaskStudy masks;
-    masks.add_to(
-        *program.add_subcommand(
-            "rpca",
-            "Masks of moving objects by `quoin rpca` against OpenCV's methods.\n\n"
-            "Precision, recall, F and seconds of CPU a frame, on frames whose masks are known: of quoin, also with\n"
-            "--masks raw, of MOG2 and KNN, and of the temporal median, each as it is and with a 5×5 median."),
-        arguments);
+    Program program(studies[0].description, "quoin bench");
+    add_study(program, arguments, studies[0]);
+    for (const Study& study : studies)
+        if (study.group == Study::Bench)
+            add_study(*program.add_subcommand(study.name, study.description), arguments, study);
     CLI::App& paper = *program.add_subcommand("paper", "Tables and figures of papers, and the laws of Gram-Schmidt.");
     std::string names;
-    for (const Study& study : papers) {
+    for (const Study& study : studies) {
+        if (study.group != Study::Paper) continue;
         add_study(*paper.add_subcommand(study.name, study.description), arguments, study);
         names += (names.empty() ? "" : ", ") + std::string(study.name);
     }

@@ -1,4 +1,4 @@
-#include "masks.hpp"
+// `quoin bench rpca`: a script that the program holds, run by python3.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,23 +11,21 @@
 #include "background_subtraction.hpp"
 #include "output_files.hpp"
 #include "quoin/error.hpp"
+#include "studies.hpp"
 
 namespace quoin::cli {
 
-void bench_masks(const std::string& folder, const CommonArguments& common,
-                 const std::vector<std::string>& options_of_rpca) {
+void bench_masks(const BenchArguments& arguments) {
     const std::filesystem::path programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    std::vector<std::string> arguments = {"python3", "-c",     background_subtraction,
-                                          folder,    "--rpca", (programs / "quoin-rpca").string()};
-    if (common.json) arguments.push_back("--json");
-    arguments.push_back("--");
-    if (common.threads > 0) {
-        arguments.push_back("--threads");
-        arguments.push_back(std::to_string(common.threads));
-    }
-    arguments.insert(arguments.end(), options_of_rpca.begin(), options_of_rpca.end());
+    std::vector<std::string> words = {"python3",        "-c",     background_subtraction,
+                                      arguments.folder, "--rpca", (programs / "quoin-rpca").string()};
+    if (arguments.common.json) words.push_back("--json");
+    words.push_back("--");
+    if (arguments.common.threads > 0)
+        words.insert(words.end(), {"--threads", std::to_string(arguments.common.threads)});
+    words.insert(words.end(), arguments.rpca_options.begin(), arguments.rpca_options.end());
     std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
+    for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     flush_output();
     execvp(argv[0], argv.data());

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Delay of a program that separates a stream: frames go into its standard input at a rate, and the time of each is taken when
-it has come out of its standard output.
+"""Delay of a program that separates a stream: frames go into its standard input at a rate, and the time of each is
+taken when it has come out of its standard output.
 
     bench/online_latency.py [--rate 30] [--frames 300] [--size 640x480] [-- build/bin/quoin-rpca - --out -]
     bench/online_latency.py --rate 60 --size 1920x1080 --learn 40 -- build/bin/quoin-rpca - --out - --device cuda
 
-The frames are a still scene with noise and a square that moves, as Y4M in grey. Frame k is due k/rate seconds after the program
-was started, whether or not the program is ready for it. With --learn N the first N frames are given at once, and the clock starts
-once they have come out: a GPU takes seconds to start. Prints the delay of the first 40 frames and of the others, in milliseconds
-and frames, and CPU time a frame.
+The frames are a still scene with noise and a square that moves, as Y4M in grey. Frame k is due k/rate seconds after the
+program was started, whether or not the program is ready for it. With --learn N the first N frames are given at once,
+and the clock starts once they have come out: a GPU takes seconds to start. Prints the delay of the first 40 frames and
+of the others, in milliseconds and frames, and CPU time a frame.
 """
 
 import argparse

@@ -8,8 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "algorithms/block_cyclic_tuning.hpp"
-#include "bench.hpp"
+#include "algorithms/ranks/block_cyclic_tuning.hpp"
 #include "devices.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
@@ -20,11 +19,12 @@
 #include "rank_rate.hpp"
 #include "results.hpp"
 #include "stopwatch.hpp"
+#include "studies.hpp"
 #include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "accuracy.hpp"
-#include "device.hpp"
-#include "random.hpp"
+#include "measure/cuda/accuracy.hpp"
+#include "measure/cuda/device.hpp"
+#include "measure/cuda/random.hpp"
 #endif
 #ifdef QUOIN_HAVE_NCCL
 #include "quoin/nccl.hpp"
@@ -48,6 +48,33 @@ struct Answer {
     double seconds = 0, fastest = 0, orthogonality = -1, residual = -1;
     Method method = Method::Auto;
 };
+
+/// Calls `once()`, whose seconds are the same on every rank, until the time of a run is known, then `repeat` times or,
+/// for 0, for a second, 3 to 50 times. Returns the median and the least.
+template <class Once>
+Answer timed(Once once, int repeat) {
+    double warm_up = once();
+    if (warm_up <= 1) warm_up = once();
+    const int runs = repeat > 0 ? repeat : std::clamp(static_cast<int>(1 / warm_up), 3, 50);
+    std::vector<double> seconds;
+    for (int i = 0; i < runs; ++i) seconds.push_back(once());
+    Answer answer;
+    answer.fastest = *std::min_element(seconds.begin(), seconds.end());
+    answer.seconds = median(std::move(seconds));
+    return answer;
+}
+
+/// Returns the seconds of `work()` from when all ranks begin to when the last has ended.
+template <class D, class Work>
+double seconds_of_ranks(Context<D>& ctx, Communicator& comm, Work work) {
+    Context<Host> host(1);
+    ctx.wait();
+    maximum(host, comm, 0);
+    const Stopwatch watch;
+    work();
+    ctx.wait();
+    return maximum(host, comm, watch.seconds());
+}
 
 /// Seconds of a message without data between two ranks, and bytes a second of one with many.
 struct Link {
@@ -113,13 +140,7 @@ public:
     }
 
     Answer run() {
-        std::vector<double> seconds;
-        const double first = std::max(once(), once());  // the second is warm
-        const int runs = repeat_ > 0 ? repeat_ : std::clamp(static_cast<int>(1 / first), 5, 50);
-        for (int i = 0; i < runs; ++i) seconds.push_back(once());
-        Answer answer;
-        answer.fastest = *std::min_element(seconds.begin(), seconds.end());
-        answer.seconds = median(std::move(seconds));
+        Answer answer = timed([&] { return once(); }, repeat_);
         answer.method = method_;
         if (case_.operation == Operation::ThinQr) measure(answer);
         return answer;
@@ -128,15 +149,12 @@ public:
     double once() {
         Q_ = {};
         R_ = {};
-        ctx_.wait();
-        maximum(host_, comm_, 0);
-        const Stopwatch watch;
-        auto f = qr<T, D>(ctx_, comm_, std::as_const(A_).view(), options_);
-        R_ = f.r(ctx_);
-        if (case_.operation == Operation::ThinQr) Q_ = std::move(f).take_q(ctx_);
-        ctx_.wait();
-        method_ = f.report().method;
-        return maximum(host_, comm_, watch.seconds());
+        return seconds_of_ranks(ctx_, comm_, [&] {
+            auto f = qr<T, D>(ctx_, comm_, std::as_const(A_).view(), options_);
+            method_ = f.report().method;
+            R_ = f.r(ctx_);
+            if (case_.operation == Operation::ThinQr) Q_ = std::move(f).take_q(ctx_);
+        });
     }
 
 private:
@@ -150,10 +168,9 @@ private:
             for (Index i = 0; i <= j; ++i) squares += (i < j ? 2 : 1) * std::pow(total(i, j) - (i == j), 2);
         }
         answer.orthogonality = std::sqrt(squares);
-        const double norm = sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view(), {}).squares);
+        const double norm = sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view()).squares);
         subtract_product<T>(ctx_, Q_.view(), R_.view(), A_.view());
-        answer.residual =
-            std::sqrt(sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view(), {}).squares) / norm);
+        answer.residual = std::sqrt(sum(host_, comm_, entry_norms<T>(ctx_, std::as_const(A_).view()).squares) / norm);
     }
 
     /// QᵀQ of these rows, upper triangle, in double.
@@ -204,24 +221,15 @@ public:
     }
 
     Answer run() {
-        std::vector<double> seconds;
-        const double first = std::is_same_v<D, Host> ? once() : std::max(once(), once());  // the second is warm
-        const int runs = repeat_ > 0 ? repeat_ : std::clamp(static_cast<int>(1 / first), 3, 20);
-        for (int i = 0; i < runs; ++i) seconds.push_back(once());
-        Answer answer;
-        answer.fastest = *std::min_element(seconds.begin(), seconds.end());
-        answer.seconds = median(std::move(seconds));
+        Answer answer = timed([&] { return once(); }, repeat_);
         if constexpr (!std::is_same_v<D, Host>) measure(answer);
         return answer;
     }
     double once() {
-        ctx_.wait();
-        maximum(host_, grid_.comm(), 0);
-        const Stopwatch watch;
-        auto f = factor();
-        if (forms_q_) f.form_q(ctx_);
-        ctx_.wait();
-        return maximum(host_, grid_.comm(), watch.seconds());
+        return seconds_of_ranks(ctx_, grid_.comm(), [&] {
+            auto f = factor();
+            if (forms_q_) f.form_q(ctx_);
+        });
     }
 
 private:
@@ -237,9 +245,9 @@ private:
         of_q.cols = of_r.rows = k;
         // A, Q and R on rank 0, a message, and what the measurement takes
         const double whole = sizeof(T) * (number(m) * number(n) + number(m) * number(k) + number(k) * number(n));
-        constexpr double most_products = 4e13;  // a few seconds of DGEMM
+        constexpr double max_products = 4e13;  // a few seconds of DGEMM
         const bool fits =
-            2 * whole + 8e9 < memory_in_use(ctx_).obtainable && number(m) * number(n) * number(k) <= most_products;
+            2 * whole + 8e9 < memory_in_use(ctx_).obtainable && number(m) * number(n) * number(k) <= max_products;
         if (maximum(host_, grid_.comm(), fits ? 0 : 1) > 0) return;
         const bool root = grid_.comm().rank() == 0;
         Matrix<T, D> A, Q, R;
@@ -286,15 +294,15 @@ Answer run_part(Context<D>& ctx, Communicator& comm, Part&& part, const std::str
 
 void bench_ranks(const BenchArguments& given) {
     BenchArguments arguments = given;
-    if (arguments.shapes.empty()) arguments.shapes = {{1000000, 192}};
+    arguments.shapes = given.shapes_or({{1000000, 192}});
     Results results(arguments);
     const int threads = make_context(arguments.common).threads();
     const bool on_gpus = arguments.on_device();
+    std::string where = describe_machine().cpu;
 #ifdef QUOIN_HAVE_CUDA
-    results.describe(on_gpus ? bench::describe_device() : describe_machine().cpu);
-#else
-    results.describe(describe_machine().cpu);
+    if (on_gpus) where = bench::describe_device();
 #endif
+    results.describe(where);
     std::vector<int> counts = arguments.ranks;
     if (counts.empty()) counts = {1, 2, 4};
     const bool by_grid = arguments.grid.rows > 0;
@@ -335,23 +343,16 @@ void bench_ranks(const BenchArguments& given) {
             if (of_first == 0) of_first = answer.seconds * counts.front();
             const auto [m, n] = c.shape;
             const double flops = operation_flops(c.operation, m, n);
-            const std::string method = by_grid
-                                           ? fmt::format("block-cyclic {}x{}", arguments.grid.rows, arguments.grid.cols)
-                                           : quoin::to_string(answer.method);
+            const std::string method =
+                by_grid ? "block-cyclic " + to_string(arguments.grid) : quoin::to_string(answer.method);
             results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10.4g} {:>10.4g} {:>10} {:>13} {:>10} {:>11} {:>16}\n",
-                        fmt::format("{}x{}", m, n), quoin::to_string(c.dtype), to_string(c.operation), ranks, method,
+                        to_string(c.shape), quoin::to_string(c.dtype), to_string(c.operation), ranks, method,
                         1e3 * answer.seconds, 1e-9 * flops / answer.seconds,
                         by_grid ? "" : fmt::format("{:.2f}", of_first / answer.seconds),
-                        answer.orthogonality < 0 ? "" : fmt::format("{:.2g}", answer.orthogonality),
-                        answer.residual < 0 ? "" : fmt::format("{:.2g}", answer.residual),
-                        planned < 0 ? "" : fmt::format("{:.4g}", 1e3 * planned),
-                        planned < 0 ? "" : fmt::format("{:.2f}", answer.fastest / planned));
-            JsonLine json;
-            json.add("rows", m)
-                .add("cols", n)
-                .add("dtype", quoin::to_string(c.dtype))
-                .add("op", to_string(c.operation));
-            json.add("ranks", Index{ranks}).add("method", method);
+                        measured(answer.orthogonality, "{:.2g}", ""), measured(answer.residual, "{:.2g}", ""),
+                        measured(1e3 * planned, "{:.4g}", ""), measured(answer.fastest / planned, "{:.2f}", ""));
+            JsonLine json = case_line(c.shape, c.dtype);
+            json.add("op", to_string(c.operation)).add("ranks", Index{ranks}).add("method", method);
             json.add_measured("seconds", answer.seconds).add_measured("gflops", 1e-9 * flops / answer.seconds);
             json.add_measured("orthogonality", answer.orthogonality).add_measured("residual", answer.residual);
             json.add_measured("fastest_seconds", answer.fastest).add_measured("planned_seconds", planned);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "either_device.hpp"
-#include "on_device.hpp"
 #include "results.hpp"
 
 namespace quoin::cli {
@@ -42,11 +42,12 @@ public:
             const Index m = drawn(32, 1e7), n = drawn(2, 20000);
             if (is_feasible(m, n)) shapes.push_back({m, n});
         }
-        for (const DType dtype : arguments_.dtypes_or({DType::F32, DType::F64}))
+        arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) {
             for (const Shape shape : shapes)
                 for (const Operation operation :
                      {Operation::ROnly, Operation::Geqrf, Operation::ThinQr, Operation::Factor})
-                    with_dtype(dtype, [&]<class T>(T) { measure<T>(shape, operation); });
+                    measure<T>(shape, operation);
+        });
         summarise();
     }
 
@@ -89,10 +90,9 @@ private:
 
     template <class T>
     void measure(Shape shape, Operation operation) {
-        throw_if_interrupted();
         const Index m = shape.rows, n = shape.cols;
         std::vector<Plan> candidates = plans<T>(shape, operation);
-        try {
+        unless_too_large(shape, dtype_of<T>, [&] {
             Matrix<T, D> A(ctx_, m, n);
             fill(ctx_, A);
             Matrix<T, D> columns(ctx_, m, operation == Operation::Factor ? std::min(n, columns_of_c) : 0);
@@ -130,15 +130,14 @@ private:
                 }
             });
             const bool against = operation != Operation::Factor && !arguments_.wants(Reference::None, false);
-            std::optional<Loop<T, D>> lapack;
+            std::optional<Rival<T, D>> rival;
             if (against) {
-                lapack.emplace(ctx_, BatchSpec{1, shape});
+                rival.emplace(ctx_, m, n);
                 runs.push_back([&] {
                     Matrix<T, D> work = copied(ctx_, A);
-                    const BatchView<T, D> one{work.data(), m, n, std::max<Index>(1, m), m * n, 1};
                     return seconds_of(ctx_, [&] {
-                        lapack->geqrf(ctx_, one);
-                        if (operation == Operation::ThinQr) lapack->orgqr(ctx_, one);
+                        rival->geqrf(ctx_, work.view());
+                        if (operation == Operation::ThinQr) rival->orgqr(ctx_, work.view());
                     });
                 });
             }
@@ -147,9 +146,7 @@ private:
             const auto past = seconds.begin() + static_cast<std::ptrdiff_t>(candidates.size());
             const auto best = static_cast<std::size_t>(std::min_element(seconds.begin(), past) - seconds.begin());
             report<T>(shape, operation, candidates, seconds, best, of_lapack);
-        } catch (const OutOfMemory& error) {
-            fmt::print(stderr, "quoin: skipped {}x{} {}: {}\n", m, n, quoin::to_string(dtype_of<T>), error.what());
-        }
+        });
     }
 
     template <class T>
@@ -160,14 +157,12 @@ private:
         if (of_lapack >= 0) ratios_.push_back(of_lapack / seconds[0]);
         if (behind > 0.1 || (of_lapack >= 0 && of_lapack < seconds[0])) {
             results_.say("{:>18} {:<5} {:<8} {:<20} {:>10.4g}  {:<20} {:>10.4g} {:>6.0f}% {:>10} {:>7}\n",
-                         fmt::format("{}x{}", shape.rows, shape.cols), quoin::to_string(dtype_of<T>),
-                         to_string(operation), quoin::to_string(candidates[0].method), 1e3 * seconds[0],
+                         to_string(shape), quoin::to_string(dtype_of<T>), to_string(operation),
+                         quoin::to_string(candidates[0].method), 1e3 * seconds[0],
                          quoin::to_string(candidates[best].method), 1e3 * seconds[best], 100 * behind,
-                         of_lapack < 0 ? "" : fmt::format("{:.4g}", 1e3 * of_lapack),
-                         of_lapack < 0 ? "" : fmt::format("{:.2f}", of_lapack / seconds[0]));
+                         measured(1e3 * of_lapack, "{:.4g}", ""), measured(of_lapack / seconds[0], "{:.2f}", ""));
         }
-        JsonLine json;
-        json.add("rows", shape.rows).add("cols", shape.cols).add("dtype", quoin::to_string(dtype_of<T>));
+        JsonLine json = case_line(shape, dtype_of<T>);
         json.add("op", to_string(operation)).add("method", quoin::to_string(candidates[0].method));
         json.add("seconds", seconds[0]).add("best", quoin::to_string(candidates[best].method));
         json.add("best_seconds", seconds[best]).add("behind", behind).add_measured("reference_seconds", of_lapack);

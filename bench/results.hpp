@@ -7,11 +7,23 @@
 #include <string>
 #include <utility>
 
-#include "bench.hpp"
 #include "json_line.hpp"
 #include "output_files.hpp"
+#include "studies.hpp"
 
 namespace quoin::cli {
+
+/// Returns `value` in `format`, or `otherwise` if it is negative: not measured.
+inline std::string measured(double value, const char* format, const char* otherwise = "−") {
+    return value < 0 ? otherwise : fmt::format(fmt::runtime(format), value);
+}
+
+/// Begins a line of results: rows, cols and dtype.
+inline JsonLine case_line(Shape shape, DType dtype) {
+    JsonLine line;
+    line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(dtype));
+    return line;
+}
 
 /// Where a study's results go, line after line as they come: JSON or text on stdout, and a CSV file where one is
 /// wanted.

@@ -14,8 +14,8 @@
 #include "interrupt.hpp"
 #include "json_line.hpp"
 #include "machine.hpp"
-#include "measure_case.hpp"
-#include "medians.hpp"
+#include "measure/measure_case.hpp"
+#include "measure/medians.hpp"
 #include "memory_cap.hpp"
 #include "naming_file.hpp"
 #include "on_device.hpp"
@@ -25,8 +25,8 @@
 #include "row_blocks.hpp"
 #include "subcommands.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "device_run.hpp"
-#include "random.hpp"
+#include "measure/cuda/device_run.hpp"
+#include "measure/cuda/random.hpp"
 #endif
 
 namespace quoin::cli {
@@ -39,7 +39,7 @@ struct DemoArguments {
     MatrixFileOptions reading;
 };
 
-// ---- What the devices have of their own: who is compared with, on which matrices, and what memory that takes --------------
+// ---- What the devices have of their own: who is compared with, on which matrices, and what memory that takes --------
 
 const char* reference_name(const Context<Host>&) { return "LAPACK"; }
 
@@ -139,8 +139,8 @@ Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const 
         Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
         copy<T>(ctx, A.view(), work.view());
         return bench::seconds_of(ctx, [&] {
-            cusolver.geqrf(ctx, work);
-            cusolver.orgqr(ctx, work);
+            cusolver.geqrf(ctx, work.view());
+            cusolver.orgqr(ctx, work.view());
         });
     };
     const std::vector<double> medians = medians_of({reference_seconds, [&] { return quoin.seconds(); }}, /*repeat=*/0);
@@ -160,7 +160,7 @@ void print_machine(const Context<Cuda>&, const Machine&) {
 
 #endif
 
-// ---- The demonstration --------------------------------------------------------------------------------------------------
+// ---- The demonstration ----------------------------------------------------------------------------------------------
 
 /// A, Q and, to measure the accuracy, at most a matrix of double, for f32 two; plus what the factorization takes.
 template <class T, class D>

@@ -222,7 +222,7 @@ void add_factor(CLI::App& program) {
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
                     // a larger A stays in the host's memory
-                    return std::min(least_bytes<T>(ctx, file.rows(), file.cols(), route_options(*arguments, file)),
+                    return std::min(min_bytes<T>(ctx, file.rows(), file.cols(), route_options(*arguments, file)),
                                     device_memory_cap(ctx, arguments->memory_on_gpu()));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_factor<T>(ctx, device, *arguments, file); });

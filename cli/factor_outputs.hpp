@@ -10,8 +10,8 @@
 
 namespace quoin::cli {
 
-/// R.npy, and Q.npy, or V.npy, T.npy and S.npy: their space on disk is taken before any computation, and they appear together
-/// at the end.
+/// R.npy, and Q.npy, or V.npy, T.npy and S.npy: their space on disk is taken before any computation, and they appear
+/// together at the end.
 template <class T>
 struct FactorOutputs {
     FactorOutputs(OutputDirectory& directory, const FactorArguments& arguments, Index m, Index n)

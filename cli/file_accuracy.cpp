@@ -39,7 +39,7 @@ private:
 
 template <class T>
 FileAccuracyPlan plan_file_accuracy(const std::string& who, Index m, Index n, double memory) {
-    constexpr double s = sizeof(T), most_block_bytes = 512 << 20;
+    constexpr double s = sizeof(T), max_block_bytes = 512 << 20;
     const Index k = std::min(m, n);
     FileAccuracyPlan plan;
     // a row of A and of Q, which take at most half of the memory; a row of Q in double; a column of QᵀQ thrice, and of
@@ -48,9 +48,9 @@ FileAccuracyPlan plan_file_accuracy(const std::string& who, Index m, Index n, do
     const auto count = [](double of, double each, Index most) {
         return std::clamp<Index>(static_cast<Index>(std::max(0.0, of) / each), 1, most);
     };
-    plan.rows = count(std::min({most_block_bytes, memory / 2, memory - tile_row - col}), row, m);
+    plan.rows = count(std::min({max_block_bytes, memory / 2, memory - tile_row - col}), row, m);
     const double left = memory - row * number(plan.rows);
-    plan.tile = count(std::min(left / 2, left - col), tile_row, StreamedAccuracy<T>::most_rows);
+    plan.tile = count(std::min(left / 2, left - col), tile_row, StreamedAccuracy<T>::max_rows);
     plan.cols = count(left - tile_row * number(plan.tile), col, n);
     const auto bytes = [&](Index cols) { return memory - left + tile_row * number(plan.tile) + col * number(cols); };
     plan.bytes = bytes(plan.cols);

@@ -30,8 +30,8 @@ struct LstsqArguments {
     MatrixFileOptions reading;
 };
 
-/// Calls `f()`, which works on rows A and b of the two files that begin at `first_row`; NaN or Inf is laid to the file that
-/// holds it.
+/// Calls `f()`, which works on rows A and b of the two files that begin at `first_row`; NaN or Inf is laid to the file
+/// that holds it.
 template <class T, class F>
 decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, Index first_row, F&& f) {
     try {
@@ -222,9 +222,7 @@ void add_lstsq(CLI::App& program) {
         with_dtype(f32 ? DType::F32 : DType::F64, [&]<class T>(T) {
             on_device(
                 arguments->common, matrix_in_words(A),
-                [&](const auto& ctx) {
-                    return least_bytes<T>(ctx, A.rows(), A.cols(), route_options(*arguments, A, b));
-                },
+                [&](const auto& ctx) { return min_bytes<T>(ctx, A.rows(), A.cols(), route_options(*arguments, A, b)); },
                 [&](auto& ctx, DeviceInUse& device) { run_lstsq<T>(ctx, device, *arguments, A, b); });
         });
     });

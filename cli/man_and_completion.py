@@ -2,8 +2,9 @@
 
     python3 man_and_completion.py FOLDER PROGRAM...
 
-`PROGRAM --describe` prints the commands and options of a program (cli/common/describe.cpp). The files have the same places in FOLDER
-as in share/. If `quoin X` starts a program quoin-X, and that is named too, the two have one page and the same options.
+`PROGRAM --describe` prints the commands and options of a program (cli/common/describe.cpp). The files have the same
+places in FOLDER as in share/. If `quoin X` starts a program quoin-X, and that is named too, the two have one page and
+the same options.
 """
 
 import argparse

@@ -7,7 +7,7 @@
 #include "arguments.hpp"
 #include "byte_size.hpp"
 #include "json_line.hpp"
-#include "machine_limits.hpp"
+#include "measure/machine_limits.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "rank_rate.hpp"
@@ -24,6 +24,7 @@ struct PlanArguments {
     std::vector<std::string> shape;
     DType dtype = DType::F64;
     QForm q = QForm::Explicit;
+    bool kernels = false;
     Index gpu_memory = 0;
     Index memory = 0;
     Index ranks = 0, per_machine = 1, block = 64;
@@ -93,8 +94,20 @@ void run_plan(const Context<D>& ctx, const PlanArguments& arguments, Shape shape
         within_cap(plan_route<T>(ctx, shape.rows, shape.cols, options), "the plan", shape, dtype_of<T>);
     if (const auto* files = std::get_if<FilesRoute>(&route.by))
         return print_file_plan(arguments, files->plan, Device::Host, threads);
-    if (arguments.common.json) return line_of(plan_fields(route), device_of<D>, threads).print();
-    fmt::print("{}\n", to_string(route));
+    std::vector<KernelUse> kernels;
+    if (const auto* plan = std::get_if<Plan>(&route.by); plan && arguments.kernels) kernels = kernels_of<D>(*plan);
+    if (!arguments.common.json) {
+        fmt::print("{}\n", to_string(route));
+        for (const auto& [step, kernel] : kernels) fmt::print("  {}: {}\n", step, kernel);
+        return;
+    }
+    JsonLine line = line_of(plan_fields(route), device_of<D>, threads);
+    if (arguments.kernels) {
+        std::vector<JsonLine> lines;
+        for (const auto& [step, kernel] : kernels) lines.push_back(JsonLine().add("step", step).add("kernel", kernel));
+        line.add("kernels", lines);
+    }
+    line.print();
 }
 
 /// Prints the cost of every method out of core with the same memory of a GPU. Needs no GPU.
@@ -273,6 +286,9 @@ void add_plan(CLI::App& program) {
         command, "--q", arguments->q, {QForm::Any, QForm::None, QForm::Explicit, QForm::Reflectors},
         "Form of Q: explicit (the thin Q), none (R alone), reflectors (LAPACK's format) or any (default: explicit;\n"
         "with --compact-wy full: reflectors)");
+    CLI::Option* const kernels =
+        command.add_flag("--kernels", arguments->kernels,
+                         "Also print which kernel of the device runs each step, with its file in src/host or src/cuda");
     add_byte_size_argument(
         command, "--memory", arguments->memory,
         "Cap on the memory of `quoin factor`. If the matrix does not fit, the plan goes from file to file and has the\n"
@@ -292,6 +308,7 @@ void add_plan(CLI::App& program) {
         },
         "Rows spread evenly over P processes: seconds, messages, bytes and memory of a rank for every method, by\n"
         "--latency, --bandwidth and what one rank's share of the work takes here with --threads");
+    for (const char* other : {"--memory", "--gpu-memory", "--ranks"}) command.get_option(other)->excludes(kernels);
     add_parsed(
         command, "--ranks-per-machine", "N",
         [arguments](const std::string& text) {
@@ -333,6 +350,7 @@ void add_plan(CLI::App& program) {
     add_compact_wy_arguments(command, arguments->common.options);
     command.footer(
         "Example:  quoin plan 1000000x192 --dtype f32\n"
+        "          quoin plan 4096x4096 --kernels\n"
         "          quoin plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --arithmetic fp16\n"
         "          quoin plan 1000000000x256 --ranks 4096 --latency 2us --bandwidth 25GB/s\n"
         "          quoin plan 65536x65536 --ranks 64 --grid 8x8 --block 128 --threads 1\n\n"

@@ -14,7 +14,7 @@ namespace quoin::cli {
 /// Returns `route`. If it does not fit, throws OutOfMemory, with the smallest cap that works for `who`.
 inline RoutePlan within_cap(RoutePlan route, const std::string& who, Shape shape, DType dtype) {
     if (route.fits()) return route;
-    refuse_memory_cap(who, route.cap, route.least_bytes,
+    refuse_memory_cap(who, route.cap, route.min_bytes,
                       std::holds_alternative<OutOfCoreRoute>(route.by)
                           ? "for A and R, whose blocks a GPU is to factor"
                           : fmt::format("for a {} x {} {} matrix", shape.rows, shape.cols, to_string(dtype)));
@@ -32,9 +32,9 @@ inline double device_memory_cap(const Context<Host>&, Index given) { return memo
 
 /// Returns the bytes without which no route on the device starts.
 template <class T, class D>
-double least_bytes(const Context<D>& ctx, Index m, Index n, RouteOptions options) {
+double min_bytes(const Context<D>& ctx, Index m, Index n, RouteOptions options) {
     options.memory = std::numeric_limits<double>::infinity();
-    return plan_route<T>(ctx, m, n, options).least_bytes;
+    return plan_route<T>(ctx, m, n, options).min_bytes;
 }
 
 }  // namespace quoin::cli

@@ -148,7 +148,7 @@ void add_svd(CLI::App& program) {
             on_device(
                 arguments->common, matrix_in_words(file),
                 [&](const auto& ctx) {
-                    return least_bytes<T>(ctx, file.rows(), file.cols(), route_options(*arguments, file));
+                    return min_bytes<T>(ctx, file.rows(), file.cols(), route_options(*arguments, file));
                 },
                 [&](auto& ctx, DeviceInUse& device) { run_svd<T>(ctx, device, *arguments, file); });
         });

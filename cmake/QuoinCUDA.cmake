@@ -57,11 +57,13 @@ endfunction()
 # quoin_check_cuda_host(): the target quoin_cuda_host finds the errors in C++ code that only a build with CUDA has, each folder as one
 # unit, and makes no object; quoin_bench_kernels has the benchmark's kernels.
 function(quoin_check_cuda_host)
-    quoin_add_kernels(quoin_bench_kernels bench/cuda)
+    quoin_add_kernels(quoin_bench_kernels bench)
     set_target_properties(quoin_bench_kernels PROPERTIES EXCLUDE_FROM_ALL ON)
     target_compile_definitions(quoin_bench_kernels PRIVATE QUOIN_HAVE_CUDA)
-    foreach(folder cli cli/common bench bench/cuda apps/robust_pca/program apps/lyapunov/program src/algorithms
-            src/algorithms/out_of_core src/cuda/runtime src/cuda/small src/file_qr src/routes)
+    target_include_directories(quoin_bench_kernels PRIVATE ${PROJECT_SOURCE_DIR}/bench)
+    foreach(folder cli cli/common bench bench/measure bench/measure/cuda bench/rivals bench/papers apps/robust_pca/program apps/lyapunov/program
+            src/algorithms/one_matrix src/algorithms/batches src/algorithms/ranks src/algorithms/streams src/algorithms/out_of_core
+            src/cuda src/cuda/runtime src/cuda/small src/file_qr src/routes)
         file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
         set_source_files_properties(${sources} PROPERTIES UNITY_GROUP ${folder})
         list(APPEND all ${sources})

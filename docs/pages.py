@@ -9,7 +9,9 @@ import pathlib
 import re
 
 root = pathlib.Path(__file__).resolve().parent.parent
-pages = [root / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted((root / "docs").glob("*.md"))
+pages = [root / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(
+    page for folder in ("docs", "docs/apps") for page in (root / folder).glob("*.md")
+)
 
 
 def anchor(page, heading):
@@ -134,7 +136,7 @@ def python_reference():
     public = sorted(package.glob("[!_]*.py"))
     lines = ["# Python reference {#page-python-reference}", ""]
     lines += ["The package `quoin`; [the guide](#page-python) shows how to use it.", ""]
-    lines += python_module(sorted(set(package.glob("*.py")) - set(public)), "")
+    lines += python_module(sorted({*package.glob("*.py"), *package.glob("apps/*.py")} - set(public)), "")
     for file in public:
         lines += python_module([file], f" of quoin.{file.stem}", f"{file.stem}.")
     return "\n".join(lines) + "\n"

@@ -19,7 +19,7 @@ int main() {
 
     Context<Host> ctx;  // every core; Context<Host>(2) would take two
 
-    // What Quoin is going to do for this shape.
+    // Prints how Quoin will factor this shape.
     std::puts(to_string(plan_qr<double>(ctx, m, n)).c_str());
 
     const auto f = qr(ctx, A.view());        // A stays as it is

@@ -36,7 +36,7 @@ int main() {
     LapackQR<double> exported = to_lapack(ctx, qr(ctx, A.view(), options));
     apply_reflectors(exported, c);
 
-    // What came from ?geqrf is imported the same way.
+    // Factors of ?geqrf are imported in this way, too.
     const QR<double> imported = from_lapack(ctx, std::move(exported));
     imported.apply_q(ctx, Side::Left, Op::Transpose, d.view());
 

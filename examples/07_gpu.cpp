@@ -1,5 +1,5 @@
-// On a GPU the same calls take Matrix<T, Cuda> and Context<Cuda>: least squares and an SVD of matrices in its memory, checked
-// and timed. Exits with 77 where there is no GPU.
+// On a GPU the same calls take Matrix<T, Cuda> and Context<Cuda>: least squares and an SVD of matrices in its memory,
+// checked and timed. Exits with 77 where there is no GPU.
 
 #include <cstdio>
 

@@ -1,12 +1,12 @@
-// Robust PCA: a fixed camera's video, one frame a column, is a background that hardly changes, of low rank, and a foreground
-// that covers few pixels, sparse. M = L + S takes them apart.
+// Robust PCA: a fixed camera's video, one frame a column, is a background that hardly changes, of low rank, and a
+// foreground that covers few pixels, sparse. M = L + S takes them apart.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 using namespace quoin;
 

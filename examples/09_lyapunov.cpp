@@ -1,12 +1,12 @@
-// Lyapunov exponents: how fast nearby orbits of a dynamical system part. The state and its tangent vectors go ahead together;
-// every few steps the vectors are factored, Z = QR, and log|r_ii| averaged over time are the exponents.
+// Lyapunov exponents: how fast nearby orbits of a dynamical system part. The state and its tangent vectors go ahead
+// together; every few steps the vectors are factored, Z = QR, and log|r_ii| averaged over time are the exponents.
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
-#include "quoin/dual.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/dual.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 using namespace quoin;
 

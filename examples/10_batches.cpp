@@ -1,4 +1,5 @@
-// Many small matrices at once: a batch in one array, matrices of different shapes, least squares, and a matrix with NaN among others.
+// Many small matrices at once: a batch in one array, matrices of different shapes, least squares, and a matrix with NaN
+// among others.
 
 #include <cmath>
 #include <cstdio>
@@ -35,7 +36,7 @@ int main() {
     }
     std::printf("%lld least squares problems: x within %.1e of 1\n", static_cast<long long>(count), worst);
 
-    // Of any shapes, anywhere: two of 16×4 and one of 16×9, in memory of another batch.
+    // Matrices may have any shape and address: two of 16×4 and one of 16×9, in memory of another batch.
     const BatchView<const double> mixed({{A.data(), m, n}, {A.data() + m * n, m, 9}, {A.data() + m * 100, m, n}});
     const Batch<double> orthonormal = orthonormalize(ctx, mixed);
 

@@ -1,5 +1,5 @@
-// Rows of one matrix on four ranks, here threads of this process: R, the thin Q and least squares. With MPI's processes only the
-// Communicator differs (docs/distributed.md).
+// Rows of one matrix on four ranks, here threads of this process: R, the thin Q and least squares. With MPI's processes
+// only the Communicator differs (docs/distributed.md).
 
 #include <cmath>
 #include <cstdio>

@@ -16,10 +16,12 @@
 #include "cuda/small/batch.hpp"
 #include "cuda/tuning.hpp"
 
+#define QUOIN_FOR_EACH_DEVICE(INSTANTIATE) INSTANTIATE(Host) INSTANTIATE(Cuda)
 #define QUOIN_FOR_EACH_TYPE(INSTANTIATE)  \
     QUOIN_FOR_EACH_HOST_TYPE(INSTANTIATE) \
     INSTANTIATE(float, Cuda)              \
     INSTANTIATE(double, Cuda)
 #else
+#define QUOIN_FOR_EACH_DEVICE(INSTANTIATE) INSTANTIATE(Host)
 #define QUOIN_FOR_EACH_TYPE QUOIN_FOR_EACH_HOST_TYPE
 #endif

@@ -1,3 +1,5 @@
+// The kinds of errors, with their exit codes and names.
+
 #include "quoin/error.hpp"
 
 namespace quoin {

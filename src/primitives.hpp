@@ -15,7 +15,8 @@
 //
 // These are steps of one algorithm, called from one file of algorithms/; all others serve several:
 //
-//     tsqr_caqr.cpp                 factor_leaves, apply_leaves, form_leaves, reduce_leaves, form_panel
+//     tsqr_caqr.cpp                 factor_leaves, reduce_leaves
+//     reflector_forest.cpp          apply_leaves, form_leaves, form_panel
 //     blocked_householder.cpp       apply_and_extend, apply_and_factor_next
 //     host_panel.cpp                pinned_staging
 //     cholesky_qr.cpp               gram_precision, sketch

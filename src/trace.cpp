@@ -1,3 +1,5 @@
+// Records the spans of work of a trace.
+
 #include "quoin/trace.hpp"
 
 #include <algorithm>

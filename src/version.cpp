@@ -1,3 +1,5 @@
+// Version of the library, and the names of its BLAS and instruction set.
+
 #include "quoin/version.hpp"
 
 #include <dlfcn.h>

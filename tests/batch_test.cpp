@@ -389,7 +389,7 @@ TYPED_TEST(BatchTest, RowMajorAndOtherStrides) {
         const Index count = 5, k = std::min(m, n);
         const Matrix<T> all = random_normal<T>(m, n * count);
         const auto expected = qr<T>(this->ctx, this->in(all, n));
-        // C order with a gap behind each row and each matrix
+        // C order with a gap after each row and each matrix
         Padded<T> rows(filled<T>(n, m * count, T(0)).view());
         for (Index b = 0; b < count; ++b) {
             for (Index i = 0; i < m; ++i) {

@@ -1,5 +1,4 @@
-"""The scripts of bench/ on small results: every picture of bench/plot.py, trace_plot.py and
-out_of_core_plot.py, and the rows that bench/pytorch_*.py add.
+"""The scripts of bench/ on small results: every picture of bench/plots/, and the rows that bench/rivals/pytorch.py add.
 
     bench_scripts_test.py scripts      without matplotlib or PyTorch
     bench_scripts_test.py pictures     with matplotlib
@@ -11,10 +10,10 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench")
+sys.path[:0] = [BENCH, os.path.join(BENCH, "plots"), os.path.join(BENCH, "rivals")]
 import bench_csv
-import pytorch_qr
-import pytorch_rpca
+import pytorch
 
 HEADER = ("# device: NVIDIA H100 80GB HBM3, driver 580\n# quoin 0.1.0; a GPU; 2026-11-21\n"
           "rows,cols,dtype,op,method,seconds,gflops,limit_fraction,reference,reference_seconds,reference_gflops,ratio,"
@@ -54,7 +53,7 @@ class Scripts(unittest.TestCase):
                 return None if case[0] == (2000, 192) else 5e-3
 
             before = bench_csv.read(path)
-            bench_csv.append(path, pytorch_qr.pytorch_rows(before, seconds_of), "pytorch: 2")
+            bench_csv.append(path, pytorch.rows_of_qr(before, seconds_of), "pytorch: 2")
             after = bench_csv.read(path)
             self.assertEqual(asked, [((1000, 192), "f32", "geqrf"), ((2000, 192), "f32", "thin-qr")])
             self.assertEqual(after[:4], before)
@@ -74,7 +73,7 @@ class Scripts(unittest.TestCase):
             path = write(directory, "h100_batched.csv", f"{header}\n20,8,3,f32,factor,normal,1e-5,cusolver,1e-3,100,\n"
                          "20,8,3,f32,factor,normal,1e-5,cublas,1e-4,10,\n20,8,3,f32,thin-qr,normal,2e-5,cusolver,2e-3,100,\n"
                          "20,8,3,f32,thin-qr,banded,,,,,0.5\n")
-            rows = pytorch_qr.pytorch_rows(bench_csv.read(path), lambda shape, dtype, op: {"geqrf": 4e-5}.get(op))
+            rows = pytorch.rows_of_qr(bench_csv.read(path), lambda shape, dtype, op: {"geqrf": 4e-5}.get(op))
             bench_csv.append(path, rows, "pytorch: 2")
             self.assertEqual([",".join(row.values()) for row in bench_csv.read(path)[4:]],
                              ["20,8,3,f32,factor,normal,1e-5,pytorch,4e-05,4,"])
@@ -89,7 +88,7 @@ class Scripts(unittest.TestCase):
             measured = {"iterations": 26, "iterations_per_second": "140", "residual": "7e-06", "rank": 45,
                         "objective": "2000", "seconds_to_1e-3": "0.1", "seconds_to_1e-5": ""}
             before = bench_csv.read(path)
-            bench_csv.append(path, pytorch_rpca.pytorch_rows(before, lambda m, n, route: measured), "pytorch: 2")
+            bench_csv.append(path, pytorch.rows_of_rpca(before, lambda m, n, route: measured), "pytorch: 2")
             after = bench_csv.read(path)
             self.assertEqual(after[:2], before)
             self.assertEqual([(row["code"], row["rows"], row["method"], row["route"]) for row in after[2:]],
@@ -99,7 +98,7 @@ class Scripts(unittest.TestCase):
 
 class Pictures(unittest.TestCase):
     def test_every_picture_is_drawn(self):
-        import plot
+        import results
 
         with tempfile.TemporaryDirectory() as directory:
             write(directory, "h100_requirements.csv", HEADER + "".join(
@@ -132,7 +131,7 @@ class Pictures(unittest.TestCase):
                   + "\ncount,rows,cols,dtype,op,matrices,seconds,reference,reference_seconds,required_seconds\n"
                   + "".join(f"{count},{n},{n},{dtype},factor,normal,{count * n * 1e-7},,,\n" for count in (1, 1000)
                             for n in (8, 32, 128) for dtype in ("f32", "f64")))
-            plot.main(directory)
+            results.main(directory)
             for name in ("batched", "batch_sizes", "requirements", "table1", "figure8", "figure9", "tree_tuning", "gram_schmidt", "tensor_cores"):
                 with open(os.path.join(directory, f"h100_{name}.png"), "rb") as png:
                     self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
@@ -148,23 +147,23 @@ class Pictures(unittest.TestCase):
                 self.assertTrue("H100" in text, name)
 
     def test_rows_of_another_run_do_not_change_quoins_rates(self):
-        import plot
+        import results
 
         case = {"cols": "64", "op": "geqrf", "reference_gflops": "5"}
-        lines = plot.rates([dict(case, gflops="9", reference="cusolver"), dict(case, gflops="7", reference="pytorch")], "cols")
+        lines = results.rates([dict(case, gflops="9", reference="cusolver"), dict(case, gflops="7", reference="pytorch")], "cols")
         self.assertEqual(lines["quoin"], [(64, 9.0)])
 
     def test_a_crossover_is_where_the_lines_meet(self):
-        import plot
+        import results
 
         lines = {"quoin": [(64, 10), (8192, 10)], "caqr": [(64, 2), (256, 0.5), (512, 9)],
                  "cusolver": [(64, 1), (256, 1), (512, 1), (8192, 1)]}
-        (code, x), = plot.crossovers(lines)
+        (code, x), = results.crossovers(lines)
         self.assertEqual(code, "caqr")
         self.assertAlmostEqual(x, 128)
 
     def test_a_timeline_is_drawn(self):
-        import trace_plot
+        import timeline
 
         def span(tid, name, begin, length):
             return {"pid": 1, "tid": tid, "ph": "X", "name": name, "ts": begin, "dur": length}
@@ -175,37 +174,37 @@ class Pictures(unittest.TestCase):
                  span(1, "a <b> & c", 2500, 500)]
         with tempfile.TemporaryDirectory() as directory:
             path = write(directory, "h100.json", json.dumps({"traceEvents": rows + spans}))
-            (host, of_host), (device, of_device) = trace_plot.read(path)
+            (host, of_host), (device, of_device) = timeline.read(path)
             self.assertEqual((host, device), ("host", "device, main stream"))
             self.assertEqual(of_host, [("panel", 1.0, 2.0, None), ("a <b> & c", 2.0, 2.5, None)])
-            self.assertEqual(trace_plot.depths(of_device), [0, 1])
-            self.assertAlmostEqual(trace_plot.busy(of_device, 0, 2.5), 0.8)
-            self.assertAlmostEqual(trace_plot.busy(of_host, 0.5, 1.5), 0.5)
-            trace_plot.main([path])
+            self.assertEqual(timeline.depths(of_device), [0, 1])
+            self.assertAlmostEqual(timeline.busy(of_device, 0, 2.5), 0.8)
+            self.assertAlmostEqual(timeline.busy(of_host, 0.5, 1.5), 0.5)
+            timeline.main([path])
             with open(os.path.join(directory, "h100.png"), "rb") as png:
                 self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
             with open(os.path.join(directory, "h100.svg")) as svg:
                 text = svg.read()
             for expected in ("device, main stream", "80% busy", "panel", "update", "a &lt;b&gt; &amp; c"):
                 self.assertTrue(expected in text, f"the timeline lacks {expected}")
-            trace_plot.main([path, "--from", "1.1", "--to", "1.4"])
+            timeline.main([path, "--from", "1.1", "--to", "1.4"])
             with open(os.path.join(directory, "h100.svg")) as svg:
                 self.assertFalse("&lt;b&gt;" in svg.read())
             two = [{"pid": pid, "tid": 1, "ph": "M", "name": key, "args": {"name": name}}
                    for pid, rank in ((1, "rank 0"), (2, "rank 1")) for key, name in (("process_name", rank), ("thread_name", "host"))]
             two += [{"pid": pid, "tid": 1, "ph": "X", "name": "wait", "ts": 1000 * pid, "dur": 500} for pid in (1, 2)]
-            self.assertEqual(trace_plot.read(write(directory, "ranks.json", json.dumps({"traceEvents": two}))),
+            self.assertEqual(timeline.read(write(directory, "ranks.json", json.dumps({"traceEvents": two}))),
                              [("rank 0", [("wait", 0.0, 0.5, None)]), ("rank 1", [("wait", 1.0, 1.5, None)])])
             for text, why in (("{", "not a trace"), ("{}", "not a trace"), ('{"traceEvents": []}', "no spans")):
                 with self.assertRaisesRegex(SystemExit, why):
-                    trace_plot.main([write(directory, "bad.json", text)])
+                    timeline.main([write(directory, "bad.json", text)])
             for arguments, why in (([os.path.join(directory, "none.json")], "No such file"),
                                    ([path, "--from", "3", "--to", "2"], "not before")):
                 with self.assertRaisesRegex(SystemExit, why):
-                    trace_plot.main(arguments)
+                    timeline.main(arguments)
 
     def test_the_runs_out_of_core_are_drawn(self):
-        import out_of_core_plot
+        import out_of_core
 
         columns = ("rows,cols,dtype,method,arithmetic,reorthogonalized,memory_cap,asked_block,block,seconds,predicted_seconds,tflops,"
                    "seconds_in,seconds_out,seconds_products,seconds_panels,hidden,seconds_product_copies,hidden_in_products,"
@@ -231,10 +230,10 @@ class Pictures(unittest.TestCase):
                            "args": {"step": step}})
         with tempfile.TemporaryDirectory() as directory:
             with self.assertRaisesRegex(SystemExit, "holds no results"):
-                out_of_core_plot.main([directory])
+                out_of_core.main([directory])
             write(directory, "other.csv", HEADER + line(1000, 192, "f32", "geqrf", "householder", 1e-3, "cusolver", 2e-3))
             with self.assertRaisesRegex(SystemExit, "holds no results"):
-                out_of_core_plot.main([directory])
+                out_of_core.main([directory])
             head = "# quoin 0.1.0; NVIDIA H100 80GB HBM3, 132 multiprocessors; memory_bytes 1\n" + columns + "\n"
             write(directory, "a.csv", head + row("recursive", "fp16", 64, 0.02, printed) + row("blocking", "fp16", 64, 0.05, printed))
             write(directory, "b.csv", head + row("recursive", "fp16", 128, 0.02, none) + row("blocking", "fp16", 128, 0.03, none)
@@ -242,21 +241,21 @@ class Pictures(unittest.TestCase):
             path = write(directory, "a.json.recursive-fp16.json", json.dumps({"traceEvents": events}))
             write(directory, "a.json.blocking-fp16.json", json.dumps({"traceEvents": events}))
 
-            import trace_plot
-            rows = out_of_core_plot.outermost(trace_plot.read(path))
+            import timeline
+            rows = out_of_core.outermost(timeline.read(path))
             self.assertEqual([span.name for span in rows[0][1]], ["panel", "inner product", "panel", "projection", "projection", "panel",
                                                                      "projection"])
-            self.assertEqual(out_of_core_plot.largest_product(rows), (7, 16, 128))
-            self.assertIsNone(out_of_core_plot.largest_product([("device, main stream", rows[0][1][:1])]))
-            self.assertEqual([out_of_core_plot.kind(name) for name in ("panel out", "A in", "Q in", "R out", "projection", "update")],
+            self.assertEqual(out_of_core.largest_product(rows), (7, 16, 128))
+            self.assertIsNone(out_of_core.largest_product([("device, main stream", rows[0][1][:1])]))
+            self.assertEqual([out_of_core.kind(name) for name in ("panel out", "A in", "Q in", "R out", "projection", "update")],
                              ["panel", "A₂", "Q₁", "R₁₂", "both products", "update"])
 
-            (a, b), device = out_of_core_plot.read(directory)
+            (a, b), device = out_of_core.read(directory)
             self.assertEqual((device, a.fp16("seconds"), set(a.traces), b.traces),
                              ("H100 80GB HBM3", (0.02, 0.05), {"recursive-fp16", "blocking-fp16"}, {}))
-            self.assertEqual([theirs for _, _, theirs in out_of_core_plot.seconds_of(a.rows["blocking-fp16"])],
+            self.assertEqual([theirs for _, _, theirs in out_of_core.seconds_of(a.rows["blocking-fp16"])],
                              [None, None, 4.5, 3.25, 7.75])
-            out_of_core_plot.main([directory, "--out", os.path.join(directory, "ooc")])
+            out_of_core.main([directory, "--out", os.path.join(directory, "ooc")])
             for name in ("products", "runs"):
                 with open(os.path.join(directory, f"ooc_1000_f32_1GiB_64_{name}.png"), "rb") as png:
                     self.assertEqual(png.read(8), b"\x89PNG\r\n\x1a\n")
@@ -268,10 +267,10 @@ class Pictures(unittest.TestCase):
                     self.assertTrue(words in text, f"{name} lacks {words}")
 
     def test_an_empty_folder_is_an_error(self):
-        import plot
+        import results
 
         with tempfile.TemporaryDirectory() as directory, self.assertRaisesRegex(SystemExit, "holds no"):
-            plot.main(directory)
+            results.main(directory)
 
 
 if __name__ == "__main__":

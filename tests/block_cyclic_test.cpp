@@ -1,5 +1,5 @@
-// QR of block-cyclic matrices: layouts, redistribution, the law on several grids for odd blocks, shapes and every class of matrices,
-// words and messages, faults.
+// QR of block-cyclic matrices: layouts, redistribution, the law on several grids for odd blocks, shapes and every class
+// of matrices, words and messages, faults.
 
 #include "quoin/block_cyclic.hpp"
 
@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/block_cyclic_whole_panel.hpp"
+#include "algorithms/ranks/block_cyclic_whole_panel.hpp"
 #include "checks.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"
@@ -257,7 +257,8 @@ TYPED_TEST(BlockCyclicTest, RIsThatOfOneRankButForSigns) {
             if ((R(i, i) < 0) == (R1(i, i) < 0)) continue;
             for (Index j = i; j < n; ++j) R(i, j) = -R(i, j);
         }
-        // κ(A) = 10: both have a backward error of c n u ‖A‖ (checks.hpp), and ‖ΔR‖ <= √2 κ ‖ΔA‖ to first order (Stewart 1977)
+        // κ(A) = 10: both have a backward error of c n u ‖A‖ (checks.hpp), and ‖ΔR‖ <= √2 κ ‖ΔA‖ to first order
+        // (Stewart 1977)
         EXPECT_LE(difference<T>(R.view(), R1.view(), n, frobenius_norm<T>(A.view())), 2 * std::sqrt(2.0) * 10 * law);
     });
 }
@@ -330,9 +331,9 @@ Matrix<T> reflected_identity(Index m, Index n) {
     return Q;
 }
 
-// Diagonal blocks: ‖(Q₁ − S)⁻¹‖ of the first one is too large for one step, and the second one multiplies what a column's norm departs
-// from 1 by about 100 up to its last column: without their normalization ‖I − QᵀQ‖ is 46nu in f32 on one rank. It depends on the
-// reflectors alone: the law has no other stages.
+// Diagonal blocks: ‖(Q₁ − S)⁻¹‖ of the first one is too large for one step, and the second one multiplies what a
+// column's norm departs from 1 by about 100 up to its last column: without their normalization ‖I − QᵀQ‖ is 46nu in f32
+// on one rank. It depends on the reflectors alone: the law has no other stages.
 TYPED_TEST(BlockCyclicTest, ColumnsAreOfUnitNormWhenTheyBecomeReflectors) {
     using T = TypeParam;
     const Index m1 = 60, n1 = 30, m2 = 260, n2 = 120, n = n1 + n2;
@@ -354,7 +355,7 @@ TYPED_TEST(BlockCyclicTest, ColumnsAreOfUnitNormWhenTheyBecomeReflectors) {
     });
 }
 
-/// What this rank sends and receives during the call.
+/// Returns the traffic of this rank during the call.
 template <class F>
 Traffic traffic_of(const ProcessGrid& grid, F&& call) {
     const Traffic before = grid.traffic();
@@ -371,7 +372,8 @@ void expect_same(const Traffic& planned, const Traffic& counted) {
     EXPECT_EQ(planned.words_received, counted.words_received);
 }
 
-/// QB, Q orthonormal columns and B with ones on its diagonal and 1.5 right of it: every panel of eight columns needs three passes.
+/// QB, Q orthonormal columns and B with ones on its diagonal and 1.5 right of it: every panel of eight columns needs
+/// three passes.
 template <class T>
 Matrix<T> neighbours_alike(Context<Host>& ctx, Index m, Index n) {
     Matrix<T> A = qr(ctx, random_normal<T>(m, n, 2).view()).form_q(ctx);
@@ -381,7 +383,8 @@ Matrix<T> neighbours_alike(Context<Host>& ctx, Index m, Index n) {
     return A;
 }
 
-/// A panel in three passes sums another triangle, says what is decided and sends another square, once to each rank but the root.
+/// A panel in three passes sums another triangle, says what is decided and sends another square, once to each rank but
+/// the root.
 TYPED_TEST(BlockCyclicTest, ThreePassesSendATriangleAndASquareMore) {
     using T = TypeParam;
     const BlockCyclic layout{100, 32, 8, 8};
@@ -415,7 +418,8 @@ TYPED_TEST(BlockCyclicTest, ThePlanCountsTheMessagesOfEveryRank) {
         BlockCyclic layout;
         Index panel_width;
     };
-    // panels in one pass, and at the end by the tree of ranks; fewer rows than columns, and than ranks; several panels a block
+    // panels in one pass, and at the end by the tree of ranks; fewer rows than columns, and than ranks; several panels
+    // a block
     const Case cases[] = {{{90, 24, 4, 4}, 4}, {{100, 32, 8, 8}, 8}, {{40, 40, 8, 8}, 8}, {{30, 50, 3, 8, 0, 0}, 8},
                           {{5, 3, 1, 2}, 2},   {{60, 40, 7, 20}, 8}, {{0, 3, 2, 2}, 2},   {{64, 3, 8, 8}, 0}};
     on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
@@ -446,7 +450,8 @@ TYPED_TEST(BlockCyclicTest, ThePlanCountsTheMessagesOfEveryRank) {
     });
 }
 
-// What GPUs of several process rows do: the rows of a panel, its blocks ragged and on any ranks, on one of them and back.
+// As GPUs of several process rows do: the rows of a panel, its blocks ragged and on any ranks, on one of them and
+// back.
 TYPED_TEST(BlockCyclicTest, OneRankFactorsAPanelOfAllRows) {
     using T = TypeParam;
     on_grids([&](Context<Host>& ctx, const ProcessGrid& grid) {
@@ -559,8 +564,8 @@ TEST(BlockCyclic, SendsEachPanelOnceAlongRowsAndSumsAlongColumns) {
         });
         const Sent of_product = sent_during(ctx, grid, [&] { f->apply_q(ctx, Op::Transpose, {c_layout, C.view()}); });
         const Sent of_q = sent_during(ctx, grid, [&] { f->form_q(ctx); });
-        // V and T go from one process column to the others: mn − n²/2 words of V with its upper triangles, and T for each process row.
-        // Sums of w rows for each column of C go up and down the tree of a process column.
+        // V and T go from one process column to the others: mn − n²/2 words of V with its upper triangles, and T for
+        // each process row. Sums of w rows for each column of C go up and down the tree of a process column.
         Index v_and_t = 0, sums_of_q = 0;
         for (Index j = 0; j < n; j += nb) {
             v_and_t += nb * (m - j + grid.rows() * nb);

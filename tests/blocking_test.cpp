@@ -1,5 +1,5 @@
-// The edges of every blocking: 1, b − 1, b and b + 1 rows and columns for the block sizes of the host, taken from where they are
-// defined.
+// The edges of every blocking: 1, b − 1, b and b + 1 rows and columns for the block sizes of the host, taken from where
+// they are defined.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Tuned = Tuning<Host>;
 template <class T>
 class Blocking : public testing::Test {
 protected:
-    Context<Host> ctx{1};  // the bits are those of any number, and small matrices wait for no other thread
+    Context<Host> ctx{1};  // any number gives the same bits, and small matrices wait for no other thread
 
     /// Q and R of every method that an m×n matrix of a small condition number has.
     void expect_q_and_r(Index m, Index n) {
@@ -92,7 +92,7 @@ TYPED_TEST(Blocking, EveryTileOfTheKernels) {
 }
 
 TYPED_TEST(Blocking, EdgesOfBlocksOfColumns) {
-    std::set<Index> sizes = edges({Tuned::base_width, Tuned::column_by_column(1000), Tuned::most_by_column,
+    std::set<Index> sizes = edges({Tuned::base_width, Tuned::column_by_column(1000), Tuned::max_by_column,
                                    host::solve_width, host::tile_cols, Tuned::tree_width, Tuned::wy_block,
                                    Tuned::gram_schmidt_base, Tuned::gram_schmidt_width(Method::ModifiedGramSchmidt),
                                    Tuned::gram_schmidt_width(Method::ClassicalGramSchmidt)});

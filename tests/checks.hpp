@@ -13,14 +13,14 @@
 /// Measured quantities of a factorization A = QR, each in units in which the law is "at most `law`".
 ///
 /// **The law.** Let u be the unit roundoff and k = min(m, n) the number of reflectors. Applying a computed reflector
-/// H = I − τvvᵀ to a vector commits a normwise relative error of at most about 11u: those of v, τ, the inner product,
+/// H = I − τvvᵀ to a vector commits a normwise relative error of at most about 11u: errors of v, τ, the inner product,
 /// the scaling and the outer product act through ‖τvvᵀ‖₂ = 2, the subtraction adds one. They are added and not taken
 /// as independent, because the rows of a matrix may all be alike and then round alike. The inner product commits a
 /// constant and not m·u, because a library that deserves the name sums over leaves, blocks and vector lanes: **no bound
-/// below contains m**, except as the square root that the Frobenius norm of a matrix of m columns contains. k reflectors
-/// in a row commit at most k times as much (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Lemma 19.3),
-/// and to each column by itself (Theorem 19.4). Every quantity below compares two computed ones (Q and R, QC and the
-/// formed Q, Q and itself), so that, with c = 2·11,
+/// below contains m**, except as the square root that the Frobenius norm of a matrix of m columns contains. k
+/// reflectors in a row commit at most k times as much (Higham, Accuracy and Stability of Numerical Algorithms, 2002,
+/// Lemma 19.3), and to each column by itself (Theorem 19.4). Every quantity below compares two computed ones (Q and R,
+/// QC and the formed Q, Q and itself), so that, with c = 2·11,
 ///
 ///     ‖a_j − Q r_j‖₂ ≤ c·k·u·‖a_j‖₂,   hence ‖A − QR‖_F ≤ c·k·u·‖A‖_F,   ‖QC − fl(QC)‖_F ≤ c·k·u·‖C‖_F.
 ///
@@ -47,7 +47,7 @@ template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
 static_assert(std::numeric_limits<long double>::digits >= 64, "the checks need a long double wider than double");
 
-/// What typed tests are compiled for. Each sanitizer tests one precision (tests/CMakeLists.txt).
+/// Typed tests are compiled for these scalars. Each sanitizer tests one precision (tests/CMakeLists.txt).
 #ifndef QUOIN_TEST_SCALARS
 #define QUOIN_TEST_SCALARS float, double
 #endif
@@ -59,8 +59,8 @@ bool quick();
 /// QUOIN_TEST_FULL=1 asks for every combination of a sweep (`./run test full`); without it sweeps are pairwise.
 bool every_combination();
 
-/// The choices that combination number `turn` of the other axes of a sweep is tried with: all of them where every combination
-/// is asked for, otherwise one after the other, so that each choice meets each choice of the other axes.
+/// The choices that combination number `turn` of the other axes of a sweep is tried with: all of them where every
+/// combination is asked for, otherwise one after the other, so that each choice meets each choice of the other axes.
 template <class Choices>
 auto in_turn(const Choices& choices, Index turn) {
     const std::span all(choices);

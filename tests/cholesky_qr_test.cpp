@@ -23,8 +23,8 @@ template <class T>
 class CholeskyQR : public testing::Test {
 protected:
     static constexpr double u = unit_roundoff<T>;
-    /// Where CholeskyQR2 (Yamamoto et al. 2015) and randomized CholeskyQR (Higgins et al. 2023) are safe for every matrix
-    /// of moderate size.
+    /// Where CholeskyQR2 (Yamamoto et al. 2015) and randomized CholeskyQR (Higgins et al. 2023) are safe for every
+    /// matrix of moderate size.
     const double domain_of_cholesky_qr2 = 0.01 / std::sqrt(u);
     const double domain_of_randomized_cholesky_qr = 0.01 / u;
     const Index tall = quick() ? 1000 : 6000;
@@ -95,8 +95,8 @@ TYPED_TEST(CholeskyQR, PassesBehindASketchObeyTheLawInTheirDomain) {
         }
 }
 
-/// Dependent columns, exactly or to rounding errors, are perturbed by their rounding errors' size, and columns of zeros have some q_j: a thin Q
-/// comes of the passes then. LAPACK's format has I for exact zeros, and is refused.
+/// Dependent columns, exactly or to rounding errors, are perturbed by their rounding errors' size, and columns of zeros
+/// have some q_j: a thin Q comes of the passes then. LAPACK's format has I for exact zeros, and is refused.
 TYPED_TEST(CholeskyQR, DependentColumnsArePerturbedBehindASketch) {
     using T = TypeParam;
     std::vector<std::pair<std::string, std::function<T(Index, Index)>>> classes = {
@@ -136,7 +136,8 @@ TYPED_TEST(CholeskyQR, DependentColumnsArePerturbedBehindASketch) {
     }
     const Matrix<T> A = generate<T>(Gallery::DuplicateColumns, 1000, 20);
     EXPECT_THROW(qr(this->ctx, A.view(), with(Method::RandomizedCholeskyQR, QForm::Reflectors)), NumericalBreakdown);
-    // columns of zeros, and dependent ones beside them, by Auto: R has zeros there, and A is as it was where nothing else answers
+    // columns of zeros, and dependent ones beside them, by Auto: R has zeros there, and A is as it was where nothing
+    // else answers
     for (const Index m : {Index(1000), this->tall}) {
         Matrix<T> B = generate<T>(Gallery::DuplicateColumns, m, 20);
         for (const Index j : {0, 7, 19}) std::fill_n(B.view().at(0, j), m, T(0));
@@ -162,7 +163,7 @@ TYPED_TEST(CholeskyQR, ASmallEigenvalueIsRefused) {
             Matrix<T> G = identity<T>(n), R(n, n);
             G(0, n - 1) = static_cast<T>(x);
             Certificate state;
-            factor_gram<T>(this->ctx, G.view(), {.least_eigenvalue = 0.25}, R.view(),
+            factor_gram<T>(this->ctx, G.view(), {.min_eigenvalue = 0.25}, R.view(),
                            CertificateView<Host>(&state, 1, 1));
             EXPECT_EQ(state.reason, x < 0.75 ? Certificate::Valid : Certificate::Eigenvalue) << x;
             EXPECT_EQ(state.column, x < 0.75 ? -1 : n - 1) << x;
@@ -330,7 +331,7 @@ TYPED_TEST(AutoOf, ObeysTheLawWhereTheFirstPassHelpsAndTheCertificateFails) {
     EXPECT_GT(by_sketch, 0);
 }
 
-/// The same for a panel that is not the first one.
+/// Here a panel fails that is not the first one.
 TYPED_TEST(AutoOf, ObeysTheLawWhereALaterPanelIsRefused) {
     using T = TypeParam;
     const Index m = 2400, n = 16;

@@ -116,7 +116,7 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
         shown.push_back(std::stoi((*it)[1]));
     ASSERT_EQ(shown.size(), 24u) << text.out;
     for (int i = 0; i < 12; ++i) EXPECT_TRUE(shown[i] == i + 1 && shown[12 + i] == 39 + i) << text.out;
-    // the sum of all exponents is known, that of some is not
+    // the sum of all exponents is known, a partial sum is not
     EXPECT_EQ(text.out.find("exactly"), std::string::npos) << text.out;
     const std::string whole = quoin_run("lyapunov lorenz96 --size 8 --time 5 --transient 1").out;
     EXPECT_NE(whole.find("exactly -8.0000"), std::string::npos) << whole;
@@ -331,7 +331,8 @@ TEST_F(LyapunovCli, ReadsAMeasuredSeries) {
                  {"too short"});
 }
 
-// The exponents of the origin are the eigenvalues of the Jacobian; of the sum, −41/3 to as many digits as its error is printed with.
+// The exponents of the origin are the eigenvalues of the Jacobian; of the sum, −41/3 to as many digits as its error is
+// printed with.
 TEST_F(LyapunovCli, PrintsWhatAStepDoesToRegularMotion) {
     const std::string run = "--time 100 --transient 50 --alignment 50";
     const std::string text = quoin_run("lyapunov lorenz63 --rho 0.5 " + run).out;
@@ -360,7 +361,7 @@ TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
     expect_error(quoin_run("lyapunov lorenz63 --step 1 --out d"), exit_code_of(ErrorCode::NonFiniteEntry),
                  {"state at time", "step 1"});
     EXPECT_FALSE(fs::exists("d"));
-    expect_error(quoin_run("lyapunov kuramoto-sivashinsky --exponents 0 --time 100"),
+    expect_error(quoin_run("lyapunov kuramoto-sivashinsky --exponents 0 --transient 5 --alignment 5 --time 20"),
                  exit_code_of(ErrorCode::NumericalBreakdown), {"32 exponents have the sum", "must be -3000.68"});
     expect_error(quoin_run("lyapunov henon --until 0"), usage_error, {"--until", "positive"});
     expect_error(quoin_run("lyapunov lorenz63 --checkpoint no/such/folder/file"),
@@ -371,7 +372,7 @@ TEST_F(LyapunovCli, RefusesWhatIsOutOfRange) {
 
 const std::string long_run = "lyapunov lorenz96 --size 20 --seed 3 --transient 2 --alignment 2 --time ";
 
-/// What a run of that length leaves without interruptions.
+/// Returns the exponents of a run of length `time` without interruptions.
 Matrix<double> uninterrupted(const std::string& time) {
     EXPECT_EQ(quoin_run(long_run + time + " --out whole").exit_code, 0);
     return load<double>("whole/exponents.npy");

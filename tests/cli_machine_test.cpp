@@ -1,4 +1,4 @@
-// What measurements say of the machine.
+// Tests of the measurements that describe the machine.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "machine.hpp"
-#include "machine_limits.hpp"
+#include "measure/machine_limits.hpp"
 
 namespace quoin::cli {
 namespace {
@@ -30,7 +30,7 @@ TEST(Machine, KnowsItself) {
     EXPECT_GT(machine.memory_available_bytes, 0);
     EXPECT_LE(machine.memory_available_bytes, machine.memory_bytes);
     EXPECT_GE(machine.physical_cores, 0);
-    // as Linux lists them, those of instructions left out
+    // as Linux lists them, caches of instructions left out
     std::size_t listed = 0;
     for (int i = 0; std::ifstream type{fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/type", i)}; ++i) {
         std::string text;

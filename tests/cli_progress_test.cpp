@@ -1,4 +1,4 @@
-// What programs draw on a terminal while they work: the bar of blocks of rows, and the line of robust PCA.
+// Progress that programs draw on a terminal while they work: the bar of blocks of rows, and the line of robust PCA.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace quoin::cli {
 namespace {
 
-/// What `work` writes to stderr, if that is a terminal.
+/// Returns what `work` writes to stderr, if that is a terminal.
 template <class Work>
 std::string on_terminal(Work work) {
     const int master = posix_openpt(O_RDWR | O_NOCTTY), before = dup(STDERR_FILENO);
@@ -62,8 +62,8 @@ TEST(Progress, IsTheShareOfTheRowsThatAreDone) {
     EXPECT_EQ(on_terminal([] { for_each_block("short", {3, 1}, [](Range) {}); }), "");
 }
 
-/// The residual falls by ρ with each iteration: from 1e-3 to 1e-7 by 10 are 4 of them, at 2 iterations a second. A window that
-/// follows takes as long as this one, which is 4 + 4.
+/// The residual falls by ρ with each iteration: from 1e-3 to 1e-7 by 10 are 4 of them, at 2 iterations a second. A
+/// window that follows takes as long as this one, which is 4 + 4.
 TEST(PursuitLineOnATerminal, SaysWhenItEnds) {
     RobustPcaStep step;
     step.iteration = 4;

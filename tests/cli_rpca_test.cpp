@@ -149,8 +149,8 @@ void save_image(const std::string& path, int width, int height, int brightness) 
                                           << std::string(static_cast<std::size_t>(width * height), char(brightness));
 }
 
-// Candès et al. promise exact recovery for what is sparse enough; a threshold between the noise and the walkers' contrast
-// then leaves the pixels that other walkers have covered for long.
+// Candès et al. promise exact recovery for what is sparse enough; a threshold between the noise and the walkers'
+// contrast then leaves the pixels that other walkers have covered for long.
 TEST_F(Rpca, SeparatesTheSyntheticScene) {
     const Outcome outcome = quoin_run("rpca --synthetic --scale 160x120 --frames 60 --out d --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -410,7 +410,7 @@ TYPED_TEST(RpcaTyped, WindowsHoldEveryFrame) {
         dtype);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("\"windows\": [{\"cols\": 20, "), std::string::npos) << outcome.out;
-    // the first value of a key is that of all windows: their sum, or the largest
+    // the first value of a key belongs to all windows: their sum, or the largest
     const auto values = [&](const std::string& key) {
         std::vector<double> found;
         const std::regex pattern("\"" + key + "\": ([^,}\\]]+)");
@@ -454,7 +454,8 @@ TEST_F(Rpca, AWindowHasUpToAHundredFrames) {
 
 TEST_F(Rpca, MemoryBoundsTheWindow) {
     const std::string scene = "rpca --synthetic --scale 64x48 --frames 90 --out d --json --memory ";
-    // 64·48 bytes and at most three f32 numbers of each are 39 KiB a frame, and one that is carried takes at most 48 KiB
+    // 64·48 bytes and at most three f32 numbers of each are 39 KiB a frame, and one that is carried takes at most 48
+    // KiB
     const Outcome bounded = quoin_run(scene + "3MiB");
     ASSERT_EQ(bounded.exit_code, 0) << bounded.err;
     EXPECT_EQ(json_number(bounded.out, "window"), 30)
@@ -507,7 +508,8 @@ TEST_F(Rpca, ScoresMasksOfAFolder) {
                  {"scene/input/comparison.png", "input"});
 }
 
-// The frames have the brightnesses 50 to 150 in another order: their median is 100, and 26 or more from it is foreground.
+// The frames have the brightnesses 50 to 150 in another order: their median is 100, and 26 or more from it is
+// foreground.
 TEST_F(Rpca, ScoresTheTemporalMedianBesideTheMask) {
     fs::create_directories("levels/input");
     fs::create_directories("levels/groundtruth");
@@ -524,7 +526,7 @@ TEST_F(Rpca, ScoresTheTemporalMedianBesideTheMask) {
         << outcome.out;
 }
 
-/// Of an earlier run of frames, which wrote more.
+/// An earlier run wrote more frames.
 TEST_F(Rpca, LeavesNothingOfAnEarlierRunBesideItsOwn) {
     const std::string frames = "rpca --synthetic --scale 64x48 --frames 20 --out d";
     ASSERT_EQ(quoin_run(frames + " --npy").exit_code, 0);
@@ -641,7 +643,7 @@ TEST_F(Rpca, AKilledRunGoesOn) {
 
 TEST_F(Rpca, AFullDiskKeepsWhatIsDone) {
     const std::string scene = "rpca --synthetic --frames 40 --window 10 --scale 64x48 --npy --json --out d";
-    // a limit on the size of files stands for a full disk: L of a window fits, that of all does not
+    // a limit on the size of files stands for a full disk: L of a window fits, L of all does not
     struct rlimit before {};
     getrlimit(RLIMIT_FSIZE, &before);
     const struct rlimit small = {300000, before.rlim_max};

@@ -86,7 +86,7 @@ public:
 
     void send(int signal) const { kill(pid_, signal); }
 
-    /// Those that it has started, such as the ranks of mpiexec.
+    /// Returns the processes that it has started, such as the ranks of mpiexec.
     std::vector<pid_t> children() const {
         std::vector<pid_t> found;
         std::error_code gone;

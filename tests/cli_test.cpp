@@ -32,7 +32,7 @@ void expect_factors(const Matrix<T>& A, const std::string& directory) {
     EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
 }
 
-// ---- Help and the command line ---------------------------------------------------------------------------------------
+// ---- Help and the command line --------------------------------------------------------------------------------------
 
 TEST_F(Cli, EveryHelpTeaches) {
     const std::string program = quoin_run("--help").out;
@@ -66,7 +66,7 @@ TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
     }
 }
 
-/// The options in a command's help, in order, without those of every program.
+/// Returns the options in a command's help, in order, without the common ones of every program.
 std::string options_of(const std::string& command) {
     std::string help = quoin_run(command + "--help").out, options;
     help.resize(std::min(help.size(), help.find("\nExample")));
@@ -101,8 +101,8 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                        factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
-        {"plan", "dtype q memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " + common +
-                     factoring + "compact-wy keep-s full-t "},
+        {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
+                     common + factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},
         {"rpca",
@@ -136,6 +136,24 @@ TEST_F(Cli, LoadsFewLibraries) {
     ASSERT_EQ(std::system(fmt::format("ldd {} > ../libraries", program.string()).c_str()), 0);
     const std::vector<std::string> libraries = lines_of(contents("../libraries"));
     EXPECT_LE(libraries.size(), 20u) << contents("../libraries");
+}
+
+TEST_F(Cli, PlansNameTheKernels) {
+    const Outcome plain = quoin_run("plan 3000x40 --method cholesky-qr2"),
+                  named = quoin_run("plan 3000x40 --method cholesky-qr2 --kernels");
+    ASSERT_EQ(named.exit_code, 0) << named.err;
+    EXPECT_EQ(named.out.find(plain.out), 0u) << "the plan comes first";
+    const std::vector<std::string> lines = lines_of(named.out.substr(plain.out.size()));
+    ASSERT_EQ(lines.size(), 3u) << named.out;
+    EXPECT_EQ(lines[0].find("  AᵀA of 40 columns: "), 0u) << lines[0];
+    EXPECT_NE(lines[0].find("(host/tall.cpp)"), std::string::npos) << lines[0];
+    const std::string plan = "plan 3000x40 --method cholesky-qr2 --json";
+    EXPECT_EQ(quoin_run(plan).out.find("kernels"), std::string::npos);
+    const std::string json = quoin_run(plan + " --kernels").out;
+    EXPECT_NE(json.find("\"kernels\": [{\"step\": \"AᵀA of 40 columns\", \"kernel\": \""), std::string::npos) << json;
+    for (const std::string other : {"--ranks 2", "--memory 1MiB", "--gpu-memory 1GiB"})
+        expect_error(quoin_run("plan 3000x40 --kernels " + other), usage_error,
+                     {other.substr(0, other.find(' ')), "--kernels"});
 }
 
 TEST_F(Cli, PlansForRanks) {
@@ -343,7 +361,7 @@ TEST_F(Cli, ExitCodesAreThoseThatScriptsKnow) {
     EXPECT_EQ(quoin_run("factor B.npy --out d").exit_code, 7);
 }
 
-// ---- plan and info ---------------------------------------------------------------------------------------------------
+// ---- plan and info --------------------------------------------------------------------------------------------------
 
 TEST_F(Cli, PlanAsTextAndJson) {
     const Outcome text = quoin_run("plan 1000000x192");
@@ -371,7 +389,7 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{std::istream_iterator<std::string>(keys), {}}));
 }
 
-/// What is printed is what the library plans.
+/// The output agrees with the library's plan.
 TEST_F(Cli, PlanPrintsTheLibrarysPlan) {
     const Context<Host> ctx(2);
     const std::pair<std::string, Options> cases[] = {
@@ -481,7 +499,7 @@ TEST_F(Cli, Info) {
     EXPECT_GE(json_number(json.out, "gpus"), 0);
 }
 
-// ---- factor ----------------------------------------------------------------------------------------------------------
+// ---- factor ---------------------------------------------------------------------------------------------------------
 
 template <class T>
 class CliTyped : public Cli {};
@@ -898,7 +916,7 @@ TEST_F(Cli, ReadsPipesArchivesAndTextAsItIsTold) {
     EXPECT_FALSE(fs::exists("e"));
 }
 
-// ---- What is there already -----------------------------------------------------------------------------------------------
+// ---- What is there already ------------------------------------------------------------------------------------------
 
 TEST_F(Cli, NoOutputReplacesAnInput) {
     const auto A = random_normal<double>(2000, 3);
@@ -942,7 +960,7 @@ TEST_F(Cli, OutputsOfOtherOptionsAreNotLeftBeside) {
     expect_error(quoin_run("rpca A.npy --out e"), code, {"e/report.json", "earlier run"});
 }
 
-// ---- factor, larger than the memory cap --------------------------------------------------------------------------------
+// ---- factor, larger than the memory cap -----------------------------------------------------------------------------
 
 TYPED_TEST(CliTyped, StreamsWhatDoesNotFit) {
     const auto A = random_normal<TypeParam>(6001, 24);
@@ -952,7 +970,7 @@ TYPED_TEST(CliTyped, StreamsWhatDoesNotFit) {
     EXPECT_EQ(json_value(outcome.out, "method"), "\"streaming-tsqr\"");
     expect_factors(A, "factors");
 
-    // What --verify prints is what is on disk.
+    // --verify prints the errors of the files on disk.
     Context<Host> ctx;
     const auto Q = load<TypeParam>("factors/Q.npy"), R = load<TypeParam>("factors/R.npy");
     EXPECT_NEAR(json_number(outcome.out, "orthogonality"), orthogonality<TypeParam>(ctx, Q.view()),
@@ -1011,7 +1029,7 @@ TEST_F(Cli, TooSmallACapNamesTheSmallestThatWorks) {
     }
 }
 
-// ---- Bad input: one sentence, an exit code, nothing left ---------------------------------------------------------------
+// ---- Bad input: one sentence, an exit code, nothing left ------------------------------------------------------------
 
 TEST_F(Cli, NonFiniteEntriesAreNamed) {
     auto A = random_normal<double>(5000, 10);
@@ -1157,7 +1175,7 @@ TEST_F(Cli, LimitsOfMemoryAndThreadsAreNoHangAndNoCrash) {
 }
 #endif
 
-/// What man pages and completion are made from.
+/// Man pages and completion are made from this text.
 TEST_F(Cli, DescribesItsCommandsAndOptions) {
     const std::string text = quoin_run("--describe").out;
     for (const char* part :
@@ -1186,7 +1204,7 @@ TEST_F(Cli, InterruptLeavesNothing) {
     }
 }
 
-// ---- lstsq -------------------------------------------------------------------------------------------------------------
+// ---- lstsq ----------------------------------------------------------------------------------------------------------
 
 /// b = A x + noise orthogonal to nothing in particular; returns x.
 template <class T>
@@ -1316,7 +1334,7 @@ TEST_F(Cli, LeastSquaresRefusesWhatItCannotSolve) {
     EXPECT_FALSE(fs::exists("x.npy"));
 }
 
-// ---- svd ---------------------------------------------------------------------------------------------------------------
+// ---- svd ------------------------------------------------------------------------------------------------------------
 
 TYPED_TEST(CliTyped, SvdOfEitherShape) {
     Context<Host> ctx;
@@ -1392,7 +1410,7 @@ TEST_F(Cli, SingularValuesOfAStreamedMatrix) {
     expect_error(quoin_run("svd A.npy --out d --memory 120KiB"), exit_code_of(ErrorCode::OutOfMemory), {"A.npy"});
 }
 
-// ---- GPUs --------------------------------------------------------------------------------------------------------------
+// ---- GPUs -----------------------------------------------------------------------------------------------------------
 
 /// On a GPU where the program finds one; skipped by name elsewhere.
 class CliOnGpu : public Cli {
@@ -1559,7 +1577,7 @@ TEST_F(CliOnGpu, InterruptLeavesNothing) {
     EXPECT_FALSE(fs::exists("new"));
 }
 
-// ---- bench and demo ------------------------------------------------------------------------------------------------------
+// ---- bench and demo -------------------------------------------------------------------------------------------------
 
 /// The standard counts, from Golub and Van Loan, Matrix Computations, 5.2 and 8.6.
 double standard_flops(const std::string& op, double m, double n) {
@@ -1646,7 +1664,8 @@ TEST_F(Cli, BenchAsTableAndWithoutReference) {
                  {"missing/bench.csv"});
 }
 
-/// Q and R against memory, and R alone against reading, of rows and of columns; rates are bytes of A in the time beside them.
+/// Q and R against memory, and R alone against reading, of rows and of columns; rates are bytes of A in the time beside
+/// them.
 TEST_F(Cli, BenchOfFiles) {
     const auto start = std::chrono::steady_clock::now();
     const Outcome outcome = quoin_run("bench files . 30000x40 300x200 --memory 2MiB --repeat 1 --json --threads 2");

@@ -75,7 +75,7 @@ class FullTOf : public testing::Test {
 protected:
     Context<Host> ctx{3};
 
-    /// What T, S and V promise, and that their Q is the factorization's.
+    /// Checks the laws of T, S and V, and that their Q is the factorization's.
     void expect_full_t(const QR<T>& f) {
         const Index m = f.rows(), k = std::min(m, f.cols());
         const Matrix<T> V = f.v(ctx), Tf = f.t(ctx), S = f.s(ctx), tau = f.tau(ctx);
@@ -200,7 +200,7 @@ TYPED_TEST(FullTOf, BlocksOfQ) {
             }
 }
 
-/// Blocks wider than those of the products with T.
+/// Blocks are wider here than in products with T.
 TYPED_TEST(FullTOf, BlocksOfALargerQ) {
     using T = TypeParam;
     if (quick()) GTEST_SKIP();
@@ -424,7 +424,7 @@ TYPED_TEST(FullTOf, RefusesBlocksOfTheWrongSize) {
     }
 }
 
-// ---- the primitives underneath ---------------------------------------------------------------------------------------
+// ---- the primitives underneath --------------------------------------------------------------------------------------
 
 TYPED_TEST(FullTOf, MultiplyTriangle) {
     using T = TypeParam;

@@ -1,6 +1,7 @@
-// The formulas for complex numbers, as far as the host has them, with LAPACK's conventions. A complex matrix X is measured as
-// the real X' that has [Re x, −Im x; Im x, Re x] for every entry x: (XY)' = X'Y', (Xᴴ)' = X'ᵀ, ‖X'‖_F = √2‖X‖_F, and X' is
-// upper trapezoidal where X is and has a real diagonal. k complex reflectors are 2k real ones of X', whose law is in checks.hpp.
+// The formulas for complex numbers, as far as the host has them, with LAPACK's conventions. A complex matrix X is
+// measured as the real X' that has [Re x, −Im x; Im x, Re x] for every entry x: (XY)' = X'Y', (Xᴴ)' = X'ᵀ, ‖X'‖_F =
+// √2‖X‖_F, and X' is upper trapezoidal where X is and has a real diagonal. k complex reflectors are 2k real ones of X',
+// whose law is in checks.hpp.
 
 #include <gtest/gtest.h>
 #include <lapacke.h>
@@ -8,14 +9,18 @@
 #include <complex>
 #include <vector>
 
-#include "algorithms/column_scaling.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
 
 namespace quoin {
 
-/// Complex numbers have no plan of their own yet: panels as wide as those of real ones.
+/// Complex numbers have no plan of their own yet: panels are as wide as for real ones.
 template <>
 Plan plan_qr<std::complex<float>>(const Context<Host>& ctx, Index m, Index n, Options options) {
     return plan_qr<float>(ctx, m, n, options);
@@ -146,7 +151,7 @@ protected:
         expect_factors(A, Q, triangle_of(V_R, A.cols()));
     }
 
-    /// apply(op, C) is C := op(W) C for a W (m×m) whose first columns are those of Q.
+    /// apply(op, C) is C := op(W) C for a W (m×m) whose first columns are Q.
     template <class Apply>
     void expect_application(const Matrix<T>& Q, double bound, Apply apply) {
         const Index m = Q.rows(), k = Q.cols();
@@ -224,8 +229,8 @@ TYPED_TEST(Complex, EveryShapeObeysTheLaw) {
     for (const Scheme& scheme : schemes) this->expect_law(random_complex<TypeParam>(quick() ? 1500 : 9000, 20), scheme);
 }
 
-/// LAPACK's V, R and tau where κ(A) is below 10; reflectors scale by themselves what may not be squared, and one whose alpha
-/// alone is imaginary is not I.
+/// LAPACK's V, R and tau where κ(A) is below 10; reflectors scale by themselves what may not be squared, and one whose
+/// alpha alone is imaginary is not I.
 TYPED_TEST(Complex, PanelsAreLapacks) {
     using T = TypeParam;
     const int e = std::is_same_v<Real<T>, double> ? 500 : 60;
@@ -381,7 +386,8 @@ TYPED_TEST(Complex, CholeskyQrAndReconstruction) {
     EXPECT_EQ(state.departure, 0.5);
 }
 
-/// κ₁ of a triangle times phases from both sides: estimates are from below, and rarely off by a factor of 3 (Higham 1988).
+/// κ₁ of a triangle times phases from both sides: estimates are from below, and rarely off by a factor of 3 (Higham
+/// 1988).
 TYPED_TEST(Complex, Conditions) {
     using T = TypeParam;
     const Index n = 30;

@@ -61,7 +61,7 @@ TEST(Context, OneServesBothTypesAndEveryShape) {
     }
 }
 
-/// Of this process, by the system's numbers.
+/// Returns the threads of this process, by the system's numbers.
 std::set<std::string> threads_of_process() {
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) found.insert(entry.path());

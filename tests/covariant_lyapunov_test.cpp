@@ -1,6 +1,7 @@
-// Covariant Lyapunov vectors: they are mapped to each other, are eigenvectors where the map is linear, and know the flow's direction.
+// Covariant Lyapunov vectors: they are mapped to each other, are eigenvectors where the map is linear, and know the
+// flow's direction.
 
-#include "quoin/covariant_lyapunov.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
 
 #include <gtest/gtest.h>
 
@@ -104,7 +105,8 @@ TEST(CovariantLyapunov, AreMappedToEachOther) {
                 0.2);  // O(1)/T: V's determinant at both ends
 }
 
-// Hénon's map has tangencies of its stable and unstable directions; the cat map is hyperbolic, its directions orthogonal.
+// Hénon's map has tangencies of its stable and unstable directions; the cat map is hyperbolic, its directions
+// orthogonal.
 TEST(CovariantLyapunov, AnglesTellHyperbolicity) {
     Context<Host> ctx;
     const auto henon = covariant_lyapunov(ctx, *tangent_map(Henon{}),

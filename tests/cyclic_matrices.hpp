@@ -14,7 +14,7 @@
 /// Grids, block-cyclic matrices entry by entry, and the law of their QR.
 namespace quoin::test {
 
-/// Every grid of so many ranks.
+/// Returns every grid of `ranks` ranks.
 inline std::vector<std::pair<int, int>> grids(int ranks) {
     std::vector<std::pair<int, int>> all;
     for (int rows = 1; rows <= ranks; ++rows) {
@@ -64,7 +64,7 @@ Matrix<T> whole_tau(Context<Host>& ctx, const ProcessGrid& grid, const BlockCycl
     return tau;
 }
 
-/// What a factorization gave, and products with Q of C, as whole matrices.
+/// Factors, and products with Q of C, as whole matrices.
 template <class T>
 struct CyclicResults {
     const Matrix<T>&R, &Q, &V_R, &tau, &C, &QtC, &QC;

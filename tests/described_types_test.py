@@ -1,4 +1,5 @@
-"""Fails where a public type of include/quoin has no description, which the built pages would then show without a word."""
+"""Fails where a public type of include/quoin has no description, which the built pages would then show without a
+word."""
 
 import pathlib
 import re
@@ -10,8 +11,8 @@ DETAIL = re.compile(r"^namespace detail \{.*?^\}", re.DOTALL | re.MULTILINE)
 
 
 def undescribed(text):
-    """(number of the line, line) of types that no `///` describes, before them or on their line. Not those that are private or in `detail`,
-    nor declarations of types that are defined elsewhere."""
+    """(number of the line, line) of types that no `///` describes, before them or on their line. Not those that are
+    private or in `detail`, nor declarations of types that are defined elsewhere."""
     lines = DETAIL.sub(lambda block: "\n" * block[0].count("\n"), text).split("\n")
     private = False
     for i, line in enumerate(lines):
@@ -31,7 +32,7 @@ def undescribed(text):
 
 found = [
     f"{file.relative_to(root)}:{number}: {line}"
-    for file in sorted((root / "include" / "quoin").glob("*.hpp"))
+    for file in sorted((root / "include" / "quoin").rglob("*.hpp"))
     for number, line in undescribed(file.read_text(encoding="utf-8"))
 ]
 print("\n".join(found) or "all public types are described")

@@ -1,4 +1,5 @@
-// QR of rows spread over ranks: the law for every class of matrices and every way to spread rows; words and messages; faults.
+// QR of rows spread over ranks: the law for every class of matrices and every way to spread rows; words and messages;
+// faults.
 
 #include "quoin/distributed.hpp"
 
@@ -91,7 +92,7 @@ void expect_law_over_ranks(Communicator& comm, MatrixView<const T> A, const Spre
         << "Q₁W";
 }
 
-/// What each rank's call says in an exception, the same on all; every rank must throw E.
+/// Returns the message of each rank's exception, the same on all; every rank must throw E.
 template <class E, class F>
 std::string expect_throw_on_all(Communicator& comm, F&& call) {
     Context<Host> ctx(1);
@@ -110,7 +111,7 @@ std::string expect_throw_on_all(Communicator& comm, F&& call) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// ---- the communicator ------------------------------------------------------------------------------------------------
+// ---- the communicator -----------------------------------------------------------------------------------------------
 
 template <class T>
 class CommunicatorTest : public testing::Test {};
@@ -284,7 +285,7 @@ TEST(ThreadCommunicator, AMessageOfAnotherSizeIsAnError) {
 }
 #endif
 
-// ---- the law ---------------------------------------------------------------------------------------------------------
+// ---- the law --------------------------------------------------------------------------------------------------------
 
 TYPED_TEST(DistributedTest, GalleryObeysTheLaw) {
     using T = TypeParam;
@@ -444,9 +445,9 @@ TEST(Distributed, OneRankHasTheBitsOfOneProcess) {
     });
 }
 
-// ---- words and messages ----------------------------------------------------------------------------------------------
+// ---- words and messages ---------------------------------------------------------------------------------------------
 
-/// What a call sends and receives on this rank.
+/// Returns the traffic of a call on this rank.
 template <class F>
 Traffic traffic_of(Communicator& comm, F&& call) {
     const Traffic before = comm.traffic();
@@ -582,7 +583,7 @@ TEST(Distributed, AFactorizationTakesFewMessages) {
     }
 }
 
-// ---- streams -----------------------------------------------------------------------------------------------------------
+// ---- streams --------------------------------------------------------------------------------------------------------
 
 TYPED_TEST(DistributedTest, MergedStreamsAreThatOfAllRows) {
     using T = TypeParam;
@@ -610,7 +611,7 @@ TEST(Distributed, MergedStreamsOfFewRowsAndOfOthersThanTheRest) {
     }
 }
 
-// ---- Gram-Schmidt ------------------------------------------------------------------------------------------------------
+// ---- Gram-Schmidt ---------------------------------------------------------------------------------------------------
 
 TYPED_TEST(DistributedTest, ColumnsAppendedObeyTheLaw) {
     using T = TypeParam;
@@ -638,7 +639,7 @@ TEST(Distributed, AppendRefusesOnAllRanksAndChangesNothing) {
     }
 }
 
-// ---- least squares and the SVD ---------------------------------------------------------------------------------------
+// ---- least squares and the SVD --------------------------------------------------------------------------------------
 
 TYPED_TEST(DistributedTest, LeastSquaresObeysTheLaw) {
     using T = TypeParam;
@@ -794,7 +795,7 @@ TYPED_TEST(DistributedTest, SvdObeysTheLaw) {
     }
 }
 
-// ---- faults ----------------------------------------------------------------------------------------------------------
+// ---- faults ---------------------------------------------------------------------------------------------------------
 
 /// Every rank calls with its own arguments, which are wrong on rank `bad`; then the ranks still work together.
 template <class E, class F>

@@ -1,6 +1,6 @@
-// Counters of energy: those of a folder like Linux's powercap, and those of a library like NVML.
+// Counters of energy: files in a folder like Linux's powercap, and a library like NVML.
 
-#include "energy_meter.hpp"
+#include "measure/energy_meter.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ protected:
     static double seconds_since(std::chrono::steady_clock::time_point start) {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    /// The power for `joules` used by `run` once: over the time of the run at least, of the call at most, however busy the machine.
+    /// The power for `joules` used by `run` once: over the time of the run at least, of the call at most, however busy
+    /// the machine.
     static void expect_power(EnergyMeter& meter, double joules, const std::function<void()>& run) {
         const auto call = std::chrono::steady_clock::now();
         double ran = 0;

@@ -1,4 +1,5 @@
-// Factorization from file to file: the law in many blocks, the same bits however often a run ends, and what may go wrong.
+// Factorization from file to file: the law in many blocks, the same bits however often a run ends, and what may go
+// wrong.
 
 #include "quoin/file_qr.hpp"
 
@@ -19,8 +20,8 @@
 #include "file_qr_folder.hpp"
 #include "heap_peak.hpp"
 
-// A disk in the place of the C library's: it takes so long to flush, or does not flush while it is held, and knows what a power
-// failure would lose when a line of the journal becomes lasting.
+// A disk in the place of the C library's: it takes so long to flush, or does not flush while it is held, and knows what
+// a power failure would lose when a line of the journal becomes lasting.
 static std::atomic<int> flush_milliseconds{0};
 static std::atomic<bool> disk_is_held{false};
 static std::mutex disk;
@@ -28,9 +29,9 @@ static std::set<std::string> unflushed;         // files in the folder of a jour
 static std::vector<std::string> claimed_early;  // files that were not flushed when a line of their journal was
 static int lasting_lines = 0;
 static std::atomic<long> lines_until_full{-1};  // of a journal; then the disk is full, unless it is −1
-static std::uintmax_t most_on_disk = 0;         // bytes in the folder of the outputs, at a line of their journal
+static std::uintmax_t max_on_disk = 0;          // bytes in the folder of the outputs, at a line of their journal
 
-/// What they occupy: Q is written from its end on, and the place before it is a hole.
+/// Returns the bytes that files occupy: Q is written from its end on, and the place before it is a hole.
 static std::uintmax_t bytes_below(const std::filesystem::path& folder) {
     std::uintmax_t sum = 0;
     std::error_code error;
@@ -67,7 +68,7 @@ extern "C" int fdatasync(int fd) {
             }
             lines_until_full -= lines_until_full > 0;
             ++lasting_lines;
-            most_on_disk = std::max(most_on_disk, bytes_below(std::filesystem::path(path).parent_path().parent_path()));
+            max_on_disk = std::max(max_on_disk, bytes_below(std::filesystem::path(path).parent_path().parent_path()));
             claimed_early.insert(claimed_early.end(), unflushed.begin(), unflushed.end());
         }
     }
@@ -101,7 +102,7 @@ protected:
         return outputs();
     }
 
-    /// That of the rank that needs most.
+    /// Returns the options with the least memory of the rank that needs most.
     FileOptions tight_by(int ranks, Index m, Index n, SecondPass second_pass = SecondPass::Auto, bool want_q = true) {
         FileOptions options{0, want_q, second_pass};
         options.journal_seconds = 0;
@@ -234,9 +235,9 @@ TYPED_TEST(FileQRTest, SlabsTakeNoMoreMemoryThanTheirPlan) {
     ASSERT_EQ(plan.route, FileRoute::Slabs);
     const double r_columns = sizeof(T) * static_cast<double>(n * plan.block);
     const std::size_t before = in_use();
-    most_in_use = 0;
+    max_in_use = 0;
     this->factor(options);
-    const double taken = static_cast<double>(most_in_use) - static_cast<double>(before);
+    const double taken = static_cast<double>(max_in_use) - static_cast<double>(before);
     EXPECT_LE(taken, plan.memory_bytes + r_columns);
     EXPECT_GE(taken, plan.memory_bytes / 2) << "or it was not measured";
 }
@@ -250,11 +251,11 @@ TYPED_TEST(FileQRTest, SlabsTakeNoMoreDiskThanTheirPlan) {
         const FilePlan plan = plan_file_qr<T>(this->ctx, m, n, options);
         ASSERT_EQ(plan.route, FileRoute::Slabs);
         fs::remove(this->path("out/R.npy"));  // of the run before
-        most_on_disk = 0;
+        max_on_disk = 0;
         this->factor(options);
         const double headers = 1 << 16;
-        EXPECT_LE(static_cast<double>(most_on_disk), plan.disk_bytes + headers);
-        EXPECT_GE(static_cast<double>(most_on_disk), plan.disk_bytes / 2);
+        EXPECT_LE(static_cast<double>(max_on_disk), plan.disk_bytes + headers);
+        EXPECT_GE(static_cast<double>(max_on_disk), plan.disk_bytes / 2);
     }
 }
 
@@ -395,7 +396,7 @@ TYPED_TEST(FileQRTest, ALineOfTheJournalIsFlushedAfterWhatItClaims) {
     }
 }
 
-// ---- rows of a file over ranks ------------------------------------------------------------------------------------------
+// ---- rows of a file over ranks --------------------------------------------------------------------------------------
 
 Index lines_in(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
@@ -531,7 +532,7 @@ TYPED_TEST(FileQRTest, RefusesAJournalOfAnotherNumberOfRanks) {
     EXPECT_EQ(this->factor_by(3, options), steps);
 }
 
-/// Of the file, of the memory and between the ranks.
+/// Failures of the file, of the memory and between the ranks.
 TYPED_TEST(FileQRTest, WhatOneRankCannotDoIsAnErrorOfAll) {
     const Index m = 1000, n = 9;
     this->save(random_normal<TypeParam>(m, n).view());
@@ -582,14 +583,14 @@ TYPED_TEST(FileQRTest, AKillLosesTheStepUnderWayAndTheOneOnItsWayToTheDisk) {
             f.run(this->ctx);
             over = true;
         });
-        double most_lost = 0;
+        double max_lost = 0;
         while (!over) {
             const double computed = this->ctx.flops_done() / flops;
             const std::string journal = this->file_bytes("out/quoin-journal/journal");
             const std::size_t last = journal.rfind(" R ");
             const double recorded = last == journal.npos ? 0 : std::stod(journal.substr(last + 3));
-            most_lost = std::max(most_lost, computed - recorded);
-            if (most_lost >= 10 || std::chrono::steady_clock::now() - start > std::chrono::seconds(30)) {
+            max_lost = std::max(max_lost, computed - recorded);
+            if (max_lost >= 10 || std::chrono::steady_clock::now() - start > std::chrono::seconds(30)) {
                 disk_is_held = false;
                 disk_is_held.notify_all();
             }
@@ -597,9 +598,9 @@ TYPED_TEST(FileQRTest, AKillLosesTheStepUnderWayAndTheOneOnItsWayToTheDisk) {
         run.join();
         f.commit();
         if (seconds == 0) {
-            EXPECT_LE(most_lost, 2.01);
+            EXPECT_LE(max_lost, 2.01);
         } else {
-            EXPECT_GE(most_lost, 10) << "the computation waits for the disk";
+            EXPECT_GE(max_lost, 10) << "the computation waits for the disk";
         }
         flush_milliseconds = 0;
     }
@@ -615,7 +616,7 @@ TYPED_TEST(FileQRTest, ATornJournalEndsAtItsLastGoodLine) {
     const auto tear = [&](const std::string& text) {
         std::ofstream(this->path("out/quoin-journal/journal"), std::ios::binary) << text;
     };
-    // cut off at every byte of its last line; one flipped bit of it; garbage behind it
+    // cut off at every byte of its last line; one flipped bit of it; garbage after it
     for (int way = 0; way < 4; ++way) {
         this->run_until(options, 5);
         const std::string whole = journal();

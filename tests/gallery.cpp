@@ -12,7 +12,7 @@ namespace quoin::test {
 
 namespace {
 
-/// What a class of matrices needs to know of the type it will be rounded to.
+/// The type that a class of matrices will be rounded to, as far as the class depends on it.
 struct Precision {
     int exponent;  // of the graded classes
     double u, largest, smallest_normal, smallest_denormal;
@@ -104,8 +104,8 @@ Matrix<double> masked(Matrix<double> A, F keep) {
     return A;
 }
 
-/// H₁H₂…H_k I, H_j = I − 2 v vᵀ/vᵀv, with v_j = [0; 1; −a; b]: equal negative entries −a down to row k, so that the unit
-/// triangle of V has an inverse of exponential size, and equal positive entries b below it.
+/// H₁H₂…H_k I, H_j = I − 2 v vᵀ/vᵀv, with v_j = [0; 1; −a; b]: equal negative entries −a down to row k, so that the
+/// unit triangle of V has an inverse of exponential size, and equal positive entries b below it.
 Matrix<double> growing_reflectors(Index m, Index n) {
     const Index k = std::min(m, n);
     Matrix<double> Q = by_entry(m, n, [](Index i, Index j) { return i == j ? 1.0 : 0.0; });

@@ -38,7 +38,8 @@ enum class Gallery {
     Identity,
     PermutedIdentity,
     Orthogonal,  ///< orthonormal columns (rows where m < n), Haar
-    OrthogonalGrowth,  ///< orthonormal columns, the inverse of whose Q₁ − S grows with n as 2ⁿ does: no signed LU is stable
+    /// orthonormal columns, the inverse of whose Q₁ − S grows with n as 2ⁿ does: no signed LU is stable
+    OrthogonalGrowth,
     NearOverflow,       ///< ‖A‖_F is 1/1024 of the largest number: every square overflows
     NearUnderflow,      ///< entries on both sides of the smallest normal number
     Denormal,           ///< entries of about 1000 times the smallest denormal
@@ -81,8 +82,8 @@ Matrix<T> with_singular_values(Index m, Index n, const std::vector<double>& s, s
 template <class T>
 Matrix<T> with_condition(Index m, Index n, double kappa, std::uint64_t seed = 1);
 
-/// Orthogonal columns but for the cosine x of the first and the last, with norms from 1e10 down to 1e-10: of columns of norm 1, AᵀA has
-/// eigenvalues 1 ± x beside ones.
+/// Orthogonal columns but for the cosine x of the first and the last, with norms from 1e10 down to 1e-10: of columns of
+/// norm 1, AᵀA has eigenvalues 1 ± x beside ones.
 template <class T>
 Matrix<T> with_cosine(Index m, Index n, double x, std::uint64_t seed = 1);
 

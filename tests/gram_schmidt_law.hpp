@@ -11,7 +11,8 @@
 #include "checks.hpp"
 #include "gallery.hpp"
 
-/// How orthogonality is lost with κ by Gram-Schmidt without reorthogonalization, on matrices with one large singular value.
+/// How orthogonality is lost with κ by Gram-Schmidt without reorthogonalization, on matrices with one large singular
+/// value.
 namespace quoin::test {
 
 inline std::vector<double> near_one_line(Index n, double kappa) {
@@ -23,29 +24,29 @@ inline std::vector<double> near_one_line(Index n, double kappa) {
 /// ‖A‖_F ‖A⁻¹‖₂ of such a matrix.
 inline double kappa_f(Index n, double kappa) { return std::sqrt(kappa * kappa + static_cast<double>(n) - 1); }
 
-/// Modified Gram-Schmidt is Householder's method on [0; A] (Björck and Paige 1992), so that A + ΔA = Q̃R with orthonormal Q̃,
-/// ‖ΔA‖_F <= law·nu‖A‖_F, and the same for Q R; then ‖Q − Q̃‖_F <= 2 law·nu κ, and ‖I − QᵀQ‖_F twice that and its square.
-/// In units of nu.
-inline double most_modified_loss(Index n, double u, double kappa_f) {
+/// Modified Gram-Schmidt is Householder's method on [0; A] (Björck and Paige 1992), so that A + ΔA = Q̃R with
+/// orthonormal Q̃, ‖ΔA‖_F <= law·nu‖A‖_F, and the same for Q R; then ‖Q − Q̃‖_F <= 2 law·nu κ, and ‖I − QᵀQ‖_F twice
+/// that and its square. In units of nu.
+inline double max_modified_loss(Index n, double u, double kappa_f) {
     const double nu = static_cast<double>(n) * u, apart = 2 * law * nu * kappa_f;
     return (2 * apart + apart * apart) / nu;
 }
 
 /// Two panels by modified Gram-Schmidt: the first loses ω₁ = O(nu κ(A₁)), and Q₁ᵀQ₂ = ((I − Q₁ᵀQ₁)Q₁ᵀA₂ + E) R₂₂⁻¹ with
 /// ‖E‖ = O(nu)‖A‖: what they lose together is at most that of modified Gram-Schmidt, 1 + κ times.
-inline double most_classical_loss(Index n, double u, double kappa_f) {
-    return most_modified_loss(n, u, kappa_f) * (1 + kappa_f);
+inline double max_classical_loss(Index n, double u, double kappa_f) {
+    return max_modified_loss(n, u, kappa_f) * (1 + kappa_f);
 }
 
 /// What a scheme may lose.
-inline double most_loss(const GramSchmidtCase& scheme, Index n, double u, double kappa_f) {
+inline double max_loss(const GramSchmidtCase& scheme, Index n, double u, double kappa_f) {
     return scheme.unconditional()                         ? law
-           : scheme.method == Method::ModifiedGramSchmidt ? most_modified_loss(n, u, kappa_f)
-                                                          : most_classical_loss(n, u, kappa_f);
+           : scheme.method == Method::ModifiedGramSchmidt ? max_modified_loss(n, u, kappa_f)
+                                                          : max_classical_loss(n, u, kappa_f);
 }
 
-/// Of the logarithms of `lost(A)` over κ = 10, √1000, 100, … to `largest_kappa`, where `used(κ)`; each is at most `bound(κ)`. In f32
-/// four κ are used at least: the loss of one matrix varies by a factor of 2.
+/// Returns the slope of the logarithms of `lost(A)` over κ = 10, √1000, 100, … to `largest_kappa`, where `used(κ)`;
+/// each is at most `bound(κ)`. In f32 four κ are used at least: the loss of one matrix varies by a factor of 2.
 template <class T, class Lost, class Bound, class Used>
 double slope_of_loss(Index m, Index n, double largest_kappa, Lost lost, Bound bound, Used used) {
     std::vector<std::pair<double, double>> points;

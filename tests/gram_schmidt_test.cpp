@@ -1,5 +1,5 @@
-// Gram-Schmidt: how orthogonality is lost with κ and without reorthogonalization, the law of every other method with it, and
-// columns that come one after the other.
+// Gram-Schmidt: how orthogonality is lost with κ and without reorthogonalization, the law of every other method with
+// it, and columns that come one after the other.
 
 #include "quoin/gram_schmidt.hpp"
 
@@ -45,23 +45,23 @@ protected:
     }
 
     /// Q and R of a basis, against the law.
-    void expect_law_of(MatrixView<const T> A, const GramSchmidt<T>& basis, double most_loss = law) {
+    void expect_law_of(MatrixView<const T> A, const GramSchmidt<T>& basis, double max_loss = law) {
         ASSERT_EQ(basis.cols(), A.cols);
-        EXPECT_LE(orthogonality_error<T>(basis.q(), A.cols), most_loss);
+        EXPECT_LE(orthogonality_error<T>(basis.q(), A.cols), max_loss);
         EXPECT_LE(column_residual_error<T>(A, basis.q(), basis.r()), law);
         EXPECT_TRUE(is_upper_trapezoidal<T>(basis.r()));
     }
 };
 TYPED_TEST_SUITE(GramSchmidtTest, Scalars);
 
-// ---- The laws of the loss of orthogonality -----------------------------------------------------------------------------
+// ---- The laws of the loss of orthogonality --------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, ModifiedLosesWithKappa) {
     for (auto [n, width] : {std::pair<Index, Index>{60, 0}, {60, 1}, {60, 7}, {60, 16}, {100, 64}}) {
         SCOPED_TRACE(shape_name(n, width));
         const double found = this->slope(
             gram_schmidt_cases[0].options(width), n,
-            [&, n = n](double kappa) { return most_modified_loss(n, this->u, kappa_f(n, kappa)); },
+            [&, n = n](double kappa) { return max_modified_loss(n, this->u, kappa_f(n, kappa)); },
             [&](double kappa) { return kappa > 30 && kappa * this->u < 0.01; });
         EXPECT_GT(found, 0.85);
         EXPECT_LT(found, 1.1);
@@ -73,7 +73,7 @@ TYPED_TEST(GramSchmidtTest, ClassicalLosesWithKappaSquared) {
         SCOPED_TRACE(shape_name(n, width));
         const double found = this->slope(
             gram_schmidt_cases[3].options(width), n,
-            [&, n = n](double kappa) { return most_classical_loss(n, this->u, kappa_f(n, kappa)); },
+            [&, n = n](double kappa) { return max_classical_loss(n, this->u, kappa_f(n, kappa)); },
             [&](double kappa) { return kappa > 5 && kappa * kappa * this->u < 0.01; });
         EXPECT_GT(found, 1.8);
         EXPECT_LT(found, 2.2);
@@ -108,7 +108,7 @@ TYPED_TEST(GramSchmidtTest, ReorthogonalizedLosesNothingWhateverKappa) {
     }
 }
 
-/// R of modified Gram-Schmidt is that of Householder's method on [0; A], whatever Q has lost.
+/// R of modified Gram-Schmidt equals R of Householder's method on [0; A], whatever Q has lost.
 TYPED_TEST(GramSchmidtTest, RIsAsGoodAsHouseholders) {
     using T = TypeParam;
     for (double kappa = 10; kappa <= 1.01 * this->largest_kappa; kappa *= 10)
@@ -120,7 +120,7 @@ TYPED_TEST(GramSchmidtTest, RIsAsGoodAsHouseholders) {
         }
 }
 
-// ---- Every matrix ------------------------------------------------------------------------------------------------------
+// ---- Every matrix ---------------------------------------------------------------------------------------------------
 
 class GramSchmidtOfTheGallery : public testing::TestWithParam<std::tuple<Gallery, GramSchmidtCase>> {
 protected:
@@ -217,7 +217,7 @@ TYPED_TEST(GramSchmidtTest, TheSameBitsForAnyNumberOfThreads) {
         }
 }
 
-// ---- Dependent columns -------------------------------------------------------------------------------------------------
+// ---- Dependent columns ----------------------------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, ADependentColumnIsNamedOrCompleted) {
     using T = TypeParam;
@@ -249,7 +249,7 @@ TYPED_TEST(GramSchmidtTest, ADependentColumnIsNamedOrCompleted) {
                 }
 }
 
-// ---- What is refused ---------------------------------------------------------------------------------------------------
+// ---- What is refused ------------------------------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
     using T = TypeParam;
@@ -285,7 +285,7 @@ TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
     refuses([&] { basis.orthogonalize(this->ctx, Matrix<T>(29, 1).view()); }, "orthogonalize");
 }
 
-// ---- Columns one after the other ---------------------------------------------------------------------------------------
+// ---- Columns one after the other ------------------------------------------------------------------------------------
 
 TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
     using T = TypeParam;
@@ -307,7 +307,7 @@ TYPED_TEST(GramSchmidtTest, AppendedInPiecesObeysTheLawOfAllAtOnce) {
             }
             // ‖A‖_F <= √n ‖A‖₂
             const double kappa = 1e3 * std::sqrt(static_cast<double>(n));
-            this->expect_law_of(A.view(), basis, most_loss(scheme, n, this->u, kappa));
+            this->expect_law_of(A.view(), basis, max_loss(scheme, n, this->u, kappa));
         }
 }
 
@@ -322,7 +322,7 @@ TYPED_TEST(GramSchmidtTest, AppendedOneByOneLosesWithKappa) {
             GramSchmidt<T> basis(this->ctx, m, n, gram_schmidt_cases[0].options(width));
             for (Index k = 0; k < n; k += piece)
                 basis.append(this->ctx, A.view().col_block({k, std::min(n, k + piece)}));
-            this->expect_law_of(A.view(), basis, most_modified_loss(n, this->u, kappa_f(n, kappa)));
+            this->expect_law_of(A.view(), basis, max_modified_loss(n, this->u, kappa_f(n, kappa)));
         }
 }
 
@@ -512,8 +512,8 @@ TYPED_TEST(GramSchmidtTest, ColumnsOfAnyScale) {
     }
 }
 
-/// Arnoldi with a cyclic permutation of four coordinates, which commits no rounding: the Krylov space of the first one ends,
-/// with a zero below the diagonal of H.
+/// Arnoldi with a cyclic permutation of four coordinates, which commits no rounding: the Krylov space of the first one
+/// ends, with a zero below the diagonal of H.
 TYPED_TEST(GramSchmidtTest, ArnoldiSeesTheKrylovSpaceEnd) {
     using T = TypeParam;
     constexpr Index m = 60;

@@ -1,4 +1,4 @@
-// What is refused, and how: entries that are not finite, shapes and options outside their domain.
+// Refusals and their messages: entries that are not finite, shapes and options outside their domain.
 
 #include <gtest/gtest.h>
 

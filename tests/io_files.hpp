@@ -1,7 +1,7 @@
 #pragma once
 
-// What the tests of reading and of writing files share: a folder of their own, bytes composed without the library, and what
-// a refusal has to look like.
+// Shared by the tests of reading and of writing files: a folder of their own, bytes composed without the library, and
+// what a refusal has to look like.
 
 #include "quoin/io.hpp"
 

@@ -518,7 +518,8 @@ TEST_F(IoTest, CsvSpecialValues) {
                  {{5e-324, 0, 0, 0, 0.5, 5, std::numeric_limits<double>::max()}});
 }
 
-/// Lines that are data, and were once taken for a header. Values as by np.genfromtxt, R's read.table and Fortran's list-directed READ.
+/// Lines that are data, and were once taken for a header. Values as by np.genfromtxt, R's read.table and Fortran's
+/// list-directed READ.
 TEST_F(IoTest, CsvNumbersOfFortranRAndTypesetters) {
     expect_equal(read("A.txt", " 1.0D+00  -2.5d0 5.68-304\n .5Q+01 1.Q-2 +1.5+100\n"),
                  {{1, -2.5, 5.68e-304}, {5, 0.01, 1.5e100}});
@@ -595,7 +596,8 @@ TEST_F(IoTest, CsvSkippedLinesAndChosenColumns) {
     });
 }
 
-/// What R's write.table(A), with sep = ",", and with quote = FALSE write; read.table and pandas.read_csv leave the row names out.
+/// Reads what R's write.table(A), with sep = ",", and with quote = FALSE write; read.table and pandas.read_csv leave
+/// the row names out.
 TEST_F(IoTest, CsvOfRsWriteTable) {
     for (const char* text : {"\"V1\" \"V2\"\n\"1\" 0.5 NA\n\"2\" 1.5 4\n", "\"V1\",\"V2\"\n\"1\",0.5,NA\n\"2\",1.5,4\n",
                              "V1 V2\n1 0.5 NA\n2 1.5 4\n",
@@ -816,8 +818,8 @@ TEST_F(IoTest, GzipDamagedOrTooLarge) {
     expect_unreadable(write_file("A.gz", wrong), "damaged");
     // 128 bytes of header and 24 of data
     const std::string path = write_file("A.npy.gz", whole);
-    expect_equal(MatrixFile(path, {.most_unpacked_bytes = 152}).read<double>(), counted);
-    expect_refusal<OutOfMemory>(path, "limit of 151 bytes", [&] { MatrixFile(path, {.most_unpacked_bytes = 151}); });
+    expect_equal(MatrixFile(path, {.max_unpacked_bytes = 152}).read<double>(), counted);
+    expect_refusal<OutOfMemory>(path, "limit of 151 bytes", [&] { MatrixFile(path, {.max_unpacked_bytes = 151}); });
 }
 
 TEST_F(IoTest, ArraysOfAnNpz) {
@@ -833,8 +835,8 @@ TEST_F(IoTest, ArraysOfAnNpz) {
     const std::string deflated = corpus + "/npz/one_deflated.npz";
     EXPECT_EQ(MatrixFile(deflated).rows(), 120);
     EXPECT_EQ(MatrixFile(deflated).read<double>()(119, 1), 6);
-    EXPECT_EQ(MatrixFile(deflated, {.most_unpacked_bytes = 128 + 120 * 2 * 8}).cols(), 2);
-    expect_refusal<OutOfMemory>(deflated, "2048 bytes", [&] { MatrixFile(deflated, {.most_unpacked_bytes = 2047}); });
+    EXPECT_EQ(MatrixFile(deflated, {.max_unpacked_bytes = 128 + 120 * 2 * 8}).cols(), 2);
+    expect_refusal<OutOfMemory>(deflated, "2048 bytes", [&] { MatrixFile(deflated, {.max_unpacked_bytes = 2047}); });
 }
 
 TEST_F(IoTest, NpzCutOffOrDamagedAtEveryByte) {
@@ -866,7 +868,7 @@ TEST_F(IoTest, APipeIsReadToItsEnd) {
     }
     std::thread writer([&] { std::ofstream(path("pipe")) << "1,2\n"; });
     expect_refusal<OutOfMemory>(path("pipe"), "limit of 3 bytes",
-                                [&] { MatrixFile(path("pipe"), {.most_unpacked_bytes = 3}); });
+                                [&] { MatrixFile(path("pipe"), {.max_unpacked_bytes = 3}); });
     writer.join();
 }
 

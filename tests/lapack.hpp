@@ -43,7 +43,7 @@ inline lapack_int geqrt(MatrixView<float> A, MatrixView<float> Tf) {
     return LAPACKE_sgeqrt(LAPACK_COL_MAJOR, A.rows, A.cols, Tf.rows, A.data, A.ld, Tf.data, Tf.ld);
 }
 
-/// The same with one T, m >= n.
+/// geqrt3: A = QR with one T, m >= n.
 inline lapack_int geqrt3(MatrixView<double> A, MatrixView<double> Tf) {
     return LAPACKE_dgeqrt3(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld);
 }
@@ -51,7 +51,8 @@ inline lapack_int geqrt3(MatrixView<float> A, MatrixView<float> Tf) {
     return LAPACKE_sgeqrt3(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld);
 }
 
-/// As ormqr, with Tf (nb×k). LAPACKE_?gemqrt allocates too little where C is wider than high (3.11), so its middle level.
+/// As ormqr, with Tf (nb×k). LAPACKE_?gemqrt allocates too little where C is wider than high (3.11), so its middle
+/// level.
 inline lapack_int gemqrt(char side, char trans, MatrixView<const double> V, MatrixView<const double> Tf,
                          MatrixView<double> C) {
     std::vector<double> work(std::max(C.rows, C.cols) * Tf.rows);

@@ -49,8 +49,8 @@ void ormqr(const LapackQR<T>& factors, Side side, Op op, MatrixView<T> C) {
               0);
 }
 
-/// What every consumer of the format relies on: A = Q R with the Q that LAPACK multiplies out, tau = 0 or 1 <= tau <= 2
-/// (τ = 2/vᵀv with v_1 = 1), and an orthogonal product of the reflectors.
+/// Checks what every consumer of the format relies on: A = Q R with the Q that LAPACK multiplies out, tau = 0 or 1 <=
+/// tau <= 2 (τ = 2/vᵀv with v_1 = 1), and an orthogonal product of the reflectors.
 template <class T>
 void expect_lapack_format(MatrixView<const T> A, const LapackQR<T>& factors) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
@@ -213,7 +213,8 @@ class CompactWY : public testing::Test {
 protected:
     Context<Host> ctx{2};
 
-    /// I − V T Vᵀ is the Q of `apply_q`; V is unit lower trapezoidal, T upper triangular, tau T's diagonal and LAPACK's.
+    /// I − V T Vᵀ is the Q of `apply_q`; V is unit lower trapezoidal, T upper triangular, tau T's diagonal and
+    /// LAPACK's.
     void expect_compact_wy(QR<T>&& f) {
         const Index m = f.rows(), k = std::min(m, f.cols());
         const Matrix<T> V = f.v(ctx), Tf = f.t(ctx), tau = f.tau(ctx), Q = f.q_block(ctx, {0, m}, {0, m});

@@ -11,9 +11,10 @@
 
 /// The law of least squares, in the units of checks.hpp.
 ///
-/// Householder QR and a triangular solve give an x̂ that minimises ‖(A + ΔA)x − (b + Δb)‖ with ‖Δa_j‖ ≤ (c + 1)·k·u·‖a_j‖
-/// for every column and ‖Δb‖ ≤ c·k·u·‖b‖ (Higham 2002, Theorem 20.3; the solve adds k·u·|R|, Theorem 8.5), k the number of
-/// reflectors. Hence, with r̂ = b − Ax̂ and the size s = ‖b‖ + Σ_j ‖a_j‖|x̂_j| of the terms that cancel in it,
+/// Householder QR and a triangular solve give an x̂ that minimises ‖(A + ΔA)x − (b + Δb)‖ with ‖Δa_j‖ ≤ (c +
+/// 1)·k·u·‖a_j‖ for every column and ‖Δb‖ ≤ c·k·u·‖b‖ (Higham 2002, Theorem 20.3; the solve adds k·u·|R|, Theorem 8.5),
+/// k the number of reflectors. Hence, with r̂ = b − Ax̂ and the size s = ‖b‖ + Σ_j ‖a_j‖|x̂_j| of the terms that cancel
+/// in it,
 ///
 ///     |a_jᵀ r̂| ≤ 2c·k·u·‖a_j‖(s + ‖r̂‖),      | ρ − ‖r̂‖ | ≤ 2c·k·u·s   for the residual norm ρ that is returned.
 ///

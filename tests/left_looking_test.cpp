@@ -1,5 +1,5 @@
-// Householder QR of a matrix in slow memory: the law on every class of matrices, many slabs, ragged ones, and the same bits as
-// in fast memory where the reflectors are applied in the same order.
+// Householder QR of a matrix in slow memory: the law on every class of matrices, many slabs, ragged ones, and the same
+// bits as in fast memory where the reflectors are applied in the same order.
 
 #include "algorithms/out_of_core/left_looking.hpp"
 

@@ -1,6 +1,6 @@
 // Exponents of measured series: Lorenz's, exact and with noise, Hénon's, and refusals.
 
-#include "quoin/lyapunov_series.hpp"
+#include "quoin/apps/lyapunov_series.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@
 namespace quoin::test {
 namespace {
 
-/// The first component of N states, `steps` steps apart, on the attractor, with noise of `noise` standard deviations of the series.
+/// The first component of N states, `steps` steps apart, on the attractor, with noise of `noise` standard deviations of
+/// the series.
 Matrix<double> series_of(TangentMap<>& system, Index N, Index steps, double noise) {
     Context<Host> ctx;
     std::vector<double> x = system.initial_state(1);
@@ -49,7 +50,8 @@ TEST(Series, NeighboursPartAtTheLargestExponent) {
     }
 }
 
-// The neighbourhoods of 4000 samples are not small: λ₁ to 15%, and the others where noise does not cover what contracts.
+// The neighbourhoods of 4000 samples are not small: λ₁ to 15%, and the others where noise does not cover what
+// contracts.
 TEST(Series, JacobiansHaveTheSpectrum) {
     Context<Host> ctx;
     const auto lorenz = tangent_map(Lorenz63{});
@@ -73,7 +75,7 @@ TEST(Series, JacobiansHaveTheSpectrum) {
     EXPECT_NEAR(map.exponents[1].value, -1.623, 0.1);
 }
 
-// Of a linear map with noise every neighbourhood has the same Jacobian, and all components are measured: x := Jx + e.
+// A linear map with noise has the same Jacobian in every neighbourhood, and all components are measured: x := Jx + e.
 TEST(Series, JacobiansOfALinearProcess) {
     Context<Host> ctx;
     const Matrix<double> e = random_normal<double>(2, 1500, 3);
@@ -121,7 +123,8 @@ TEST(Series, TakesRepeatedValues) {
     EXPECT_NEAR(series_spectrum(ctx, x.view(), options).exponents[0].value, 0.419, 0.03);
 }
 
-// x(t) = 2cos(ω) x(t − 1) − x(t − 2) puts three delays of a sine into a plane: no Jacobian, and the largest exponent is 0.
+// x(t) = 2cos(ω) x(t − 1) − x(t − 2) puts three delays of a sine into a plane: no Jacobian, and the largest exponent is
+// 0.
 TEST(Series, HasTheLargestExponentWithoutJacobians) {
     Context<Host> ctx;
     Matrix<double> x(1, 1500);

@@ -1,6 +1,6 @@
 // Lyapunov spectra: what holds exactly of tangent maps, of the exponents, of their errors; and spectra that are known.
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,12 +20,12 @@
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
-#include "host/kernels/kernels.hpp"
+#include "lyapunov/couple.hpp"
 #include "lyapunov/estimates.hpp"
 #include "lyapunov/etdrk4.hpp"
 #include "lyapunov/mean_error.hpp"
 #include "lyapunov/pairs.hpp"
-#include "quoin/dual.hpp"
+#include "quoin/apps/dual.hpp"
 
 namespace quoin::test {
 namespace {
@@ -145,9 +145,9 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Systems, EverySystem, testing::ValuesIn(systems),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// (Φ(x + εv) − Φ(x − εv))/2ε = DΦ(x)v + O(ε²) + O(u/ε): halving ε takes three quarters of the difference away, until it is
-// that of rounding. A product that is wrong differs by as much for every ε. A cutoff is a kink of DΦ: there ε is so small that
-// no pair crosses it.
+// (Φ(x + εv) − Φ(x − εv))/2ε = DΦ(x)v + O(ε²) + O(u/ε): halving ε takes three quarters of the difference away, until it
+// is a rounding error. A product that is wrong differs by as much for every ε. A cutoff is a kink of DΦ: there ε is so
+// small that no pair crosses it.
 TEST_P(EverySystem, TangentVectorsAreDerivatives) {
     const std::vector<double> x = state();
     // a block and a part of one; more steps than whose pairs are kept, but of maps, which stretch by 4 at once, two
@@ -226,8 +226,8 @@ TEST_P(EverySystem, BitsDependNeitherOnThreadsNorOnTheSplittingOfColumns) {
         EXPECT_EQ(spectra.back().method, method);
         EXPECT_EQ(spectra.back().state, spectra[0].state);
         for (std::size_t i = 0; i < spectra[0].exponents.size(); ++i) {
-            // each of 60 segments commits law·p·u in a norm of condition e^{Δ}, Δ what the vectors have drawn apart in two
-            // steps; at most 1e3 here. Divided by the time of a segment.
+            // each of 60 segments commits law·p·u in a norm of condition e^{Δ}, Δ what the vectors have drawn apart in
+            // two steps; at most 1e3 here. Divided by the time of a segment.
             const double bound = law * static_cast<double>(p) * u * 60 * 1e3 / (2 * system->step());
             EXPECT_NEAR(spectra.back().exponents[i].value, spectra[0].exponents[i].value, bound)
                 << to_string(method) << ", exponent " << i;
@@ -270,10 +270,11 @@ TEST_P(EverySystem, GoesOnFromACheckpointWithTheSameBits) {
     std::filesystem::remove(path);
 }
 
-// ---- vectors in f32 --------------------------------------------------------------------------------------------------------
+// ---- vectors in f32 -------------------------------------------------------------------------------------------------
 
-// The orbit is that of vectors in f64, bit for bit, and so is what its chaos makes of averages. Roundings of Z to f32 are random
-// and change log|r_ii| of a segment by law·√p·u times the condition of Z, at most 10 after two steps of these.
+// The orbit has the bits of the run with vectors in f64, and so have averages over its chaos. Roundings of Z to f32
+// are random and change log|r_ii| of a segment by law·√p·u times the condition of Z, at most 10 after two steps of
+// these.
 TEST(F32Vectors, GiveTheSpectrumOfTheSameOrbit) {
     Context<Host> ctx;
     const Method methods[] = {Method::Auto, Method::BlockedHouseholder, Method::CholeskyQR2};
@@ -307,7 +308,7 @@ TEST(F32Vectors, GiveTheSpectrumOfTheSameOrbit) {
     EXPECT_THROW(with_f32_vectors(nullptr), InvalidArgument);
 }
 
-// What rounding does is far below what chaos leaves uncertain.
+// Rounding changes exponents by far less than chaos leaves uncertain.
 TEST(F32Vectors, AgreeWithinTheStandardError) {
     Context<Host> ctx;
     const LyapunovOptions options{.time = quick() ? 50. : 200., .transient = 10, .alignment = 10, .steps_per_qr = 5};
@@ -339,7 +340,7 @@ TEST(F32Vectors, GoOnFromACheckpointOfTheirOwn) {
     std::filesystem::remove(path);
 }
 
-// ---- sums ----------------------------------------------------------------------------------------------------------------
+// ---- sums -----------------------------------------------------------------------------------------------------------
 
 double departure_from_divergence(TangentMap<>& system, double time, double tau) {
     Context<Host> ctx;
@@ -369,8 +370,8 @@ TEST(Sum, IsTheDivergenceOfAFlow) {
     EXPECT_LE(coarse, 1e-2);
 }
 
-// Without a linear part ETDRK4 is the classical method of Runge and Kutta. The means are over terms of at most 4 + 1 + 8e = 27
-// times h on a circle of radius 1, of some eight roundings each.
+// Without a linear part ETDRK4 is the classical method of Runge and Kutta. The means are over terms of at most 4 + 1 +
+// 8e = 27 times h on a circle of radius 1, of some eight roundings each.
 TEST(Etdrk4, IsRungeAndKuttasWithoutALinearPart) {
     const double h = 0.5, expected[] = {1, 1, h / 2, h / 6, h / 3, h / 6};
     const Matrix<double> weights = etdrk4_weights(h, std::vector<double>{0, 0});
@@ -415,7 +416,7 @@ TEST(Sum, IsExactForMapsOfConstantDeterminant) {
     }
 }
 
-// ---- Hamiltonian systems ---------------------------------------------------------------------------------------------------
+// ---- Hamiltonian systems --------------------------------------------------------------------------------------------
 
 const System hamiltonian[] = {systems[4], systems[5], systems[6], systems[7], systems[8], systems[9], systems[10]};
 
@@ -492,8 +493,8 @@ TEST_P(WithoutWalls, ConserveMomentum) {
     }
 }
 
-/// Pairing, zeros and the rest of a Hamiltonian spectrum after a time T: pairs differ from zero by what the first and last
-/// frames contribute, O(1)/T, and vanishing exponents by log(T)/T, since their vectors grow linearly.
+/// Pairing, zeros and the rest of a Hamiltonian spectrum after a time T: pairs differ from zero by what the first and
+/// last frames contribute, O(1)/T, and vanishing exponents by log(T)/T, since their vectors grow linearly.
 void expect_hamiltonian_spectrum(TangentMap<>& system, double time, Index steps_per_qr) {
     Context<Host> ctx;
     const LyapunovSpectrum f =
@@ -528,7 +529,7 @@ TEST(HamiltonianSpectrum, ParticlesPairAndHaveEightZerosIn3D) {
     }
 }
 
-// ---- pairs of particles ----------------------------------------------------------------------------------------------------
+// ---- pairs of particles ---------------------------------------------------------------------------------------------
 
 template <int D>
 void expect_cells_find_all_pairs(Index count, double side, double cutoff, std::uint64_t seed) {
@@ -575,7 +576,7 @@ TEST(PairSearch, TakesPositionsThatAreNoNumbers) {
 
 TEST(Couple, IsTheSumOverPairs) {
     for (const int d : {1, 2, 3}) {
-        const Index particles = 7, W = host::couple_width<double>;
+        const Index particles = 7, W = couple_width;
         const Matrix<double> X = random_normal<double>(W, particles * d, 1), numbers = random_normal<double>(5, 100, 2);
         Matrix<double> F = random_normal<double>(W, particles * d, 3);
         Matrix<long double> expected(W, particles * d), magnitude(W, particles * d);
@@ -583,7 +584,7 @@ TEST(Couple, IsTheSumOverPairs) {
             expected.data()[k] = F.data()[k];
             magnitude.data()[k] = std::abs(F.data()[k]);
         }
-        std::vector<host::Coupling<double>> pairs;
+        std::vector<Coupling> pairs;
         for (Index c = 0; c < 100; ++c) {
             const Index i = c % particles, j = (c / particles + 1 + i) % particles;
             if (i == j) continue;
@@ -604,7 +605,7 @@ TEST(Couple, IsTheSumOverPairs) {
                 }
             }
         }
-        host::kernels<double>().couple(static_cast<Index>(pairs.size()), pairs.data(), d, X.data(), F.data());
+        couple(pairs, d, X.data(), F.data());
         for (Index k = 0; k < W * particles * d; ++k) {
             EXPECT_LE(std::abs(static_cast<double>(F.data()[k] - expected.data()[k])),
                       100 * u * static_cast<double>(magnitude.data()[k]));
@@ -612,7 +613,7 @@ TEST(Couple, IsTheSumOverPairs) {
     }
 }
 
-// ---- delays ----------------------------------------------------------------------------------------------------------------
+// ---- delays ---------------------------------------------------------------------------------------------------------
 
 // ẋ = −π/2 x(t − 1) has the solution sin(πt/2): half the step, a sixteenth of the error of order 4.
 TEST(Delay, StepsHaveOrderFour) {
@@ -638,8 +639,8 @@ TEST(Delay, StepsHaveOrderFour) {
     EXPECT_LE(before, 1e-6);
 }
 
-// The exponents of ẋ = ax + bx(t − 1) are the real parts of the roots of z = a + b exp(−z). Of a complex pair each log|r_ii| is a
-// bounded function along the orbit, whose mean is O(1)/T.
+// The exponents of ẋ = ax + bx(t − 1) are the real parts of the roots of z = a + b exp(−z). Of a complex pair each
+// log|r_ii| is a bounded function along the orbit, whose mean is O(1)/T.
 TEST(Delay, ExponentsAreTheCharacteristicRoots) {
     using Complex = std::complex<double>;
     const double a = 0.3, b = -1.2, time = 300;
@@ -675,10 +676,10 @@ TEST(Delay, MackeyGlassHasFarmersDimensions) {
     EXPECT_NE(message_of([] { tangent_map(MackeyGlass{.intervals = 2}); }).find("at least 3"), std::string::npos);
 }
 
-// ---- estimates -------------------------------------------------------------------------------------------------------------
+// ---- estimates ------------------------------------------------------------------------------------------------------
 
-/// Of independent segments and of such with correlations φᵗ the mean of N has the variance σ²(1 + φ)/(1 − φ)/N. 64 batches know
-/// it to √(6/64) = 31% (a third of them determines θ), and 60 runs to 4%, its root to half of that.
+/// Segments are independent, or have correlations φᵗ: then the mean of N has the variance σ²(1 + φ)/(1 − φ)/N. 64
+/// batches know it to √(6/64) = 31% (a third of them determines θ), and 60 runs to 4%, its root to half of that.
 TEST(Estimates, StandardErrorsKnowCorrelations) {
     for (const double phi : {0.9, 0., -0.6}) {
         if (quick() && phi != 0.9) continue;
@@ -707,8 +708,9 @@ TEST(Estimates, StandardErrorsKnowCorrelations) {
     }
 }
 
-// Shares of intervals that hold the truth, of 1000 series: 92% to 98%, within 3.5 standard deviations of a binomial share.
-// Independent segments, such with correlations, and differences of a bounded function, whose mean of N has errors O(1/N).
+// Shares of intervals that hold the truth, of 1000 series: 92% to 98%, within 3.5 standard deviations of a binomial
+// share. Independent segments, such with correlations, and differences of a bounded function, whose mean of N has
+// errors O(1/N).
 TEST(Estimates, IntervalsHoldTheTruth) {
     const int runs = quick() ? 100 : 1000;
     const double sigma = std::sqrt(0.05 * 0.95 / runs);
@@ -736,7 +738,8 @@ TEST(Estimates, IntervalsHoldTheTruth) {
     }
 }
 
-// The same of runs with many seeds. The exponents of Lorenz are 0.9056 and −14.5721 (Sprott 2003, and 100 runs over 10 000).
+// Runs with many seeds. The exponents of Lorenz are 0.9056 and −14.5721 (Sprott 2003, and 100 runs over
+// 10 000).
 TEST(Estimates, IntervalsHoldExponents) {
     Context<Host> ctx(1);
     const int runs = quick() ? 20 : 100;
@@ -758,7 +761,7 @@ TEST(Estimates, IntervalsHoldExponents) {
     EXPECT_GE(share(*henon, map, 0, 0.4192), least);
 }
 
-// That of a shorter run.
+// Intervals of a shorter run.
 TEST(Estimates, IntervalsOverTime) {
     std::mt19937_64 engine(3);
     std::normal_distribution<double> normal;
@@ -781,7 +784,8 @@ TEST(Estimates, IntervalsOverTime) {
     }
 }
 
-// Exponents 0, known to O(1/T), and −0.05, known to 0.05: in every sixth run the second one is estimated above the first.
+// Exponents 0, known to O(1/T), and −0.05, known to 0.05: in every sixth run the second one is estimated above the
+// first.
 TEST(Estimates, IntervalsHoldWhereExponentsChangePlaces) {
     constexpr int runs = 200;
     int first = 0, second = 0;
@@ -873,7 +877,7 @@ TEST(Estimates, FollowFromTheExponents) {
     EXPECT_TRUE(std::isnan(singular.exponents[1].half_width));
 }
 
-// ---- Jacobians by dual numbers ----------------------------------------------------------------------------------------------
+// ---- Jacobians by dual numbers --------------------------------------------------------------------------------------
 
 // (f(x + εv) − f(x − εv))/2ε = Df(x) v + O(ε²) + O(u/ε), ε = 1e-6 and derivatives of order 10.
 TEST(Dual, HasTheDerivatives) {
@@ -906,7 +910,8 @@ TEST(Dual, HasTheDerivatives) {
     }
 }
 
-// The vectors of the flow above, whose Jacobian is written down, up to rounding that the flow takes apart for 10 time units.
+// The vectors of the flow above, whose Jacobian is written down, up to rounding that the flow takes apart for 10 time
+// units.
 TEST(Dual, GivesTheSpectrum) {
     Context<Host> ctx;
     const LyapunovOptions options{.time = 10, .transient = 0, .alignment = 2};
@@ -923,7 +928,7 @@ TEST(Dual, GivesTheSpectrum) {
     for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(f.exponents[i].value, g.exponents[i].value, 1e-11);
 }
 
-// ---- spectra that are known ------------------------------------------------------------------------------------------------
+// ---- spectra that are known -----------------------------------------------------------------------------------------
 
 void expect_exponent(const LyapunovSpectrum& f, std::size_t i, double known, double error_of_known,
                      double largest_error) {
@@ -976,13 +981,13 @@ void expect_regular(const LyapunovSpectrum& f, const std::vector<double>& known,
     EXPECT_TRUE(f.resolved);
 }
 
-/// What Dormand and Prince's step h makes of the exponent of ẋ = λx: log|R(λh)|/h, R(z) = 1 + z + … + z⁵/5! + z⁶/600.
+/// Returns the exponent of ẋ = λx by steps h of Dormand and Prince: log|R(λh)|/h, R(z) = 1 + z + … + z⁵/5! + z⁶/600.
 double dormand_prince_exponent(double lambda, double h) {
     const double z = lambda * h;
     return std::log1p(z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4 * (1 + z / 5 * (1 + z / 5)))))) / h;
 }
 
-// What does not scatter still has the errors of its step and of rounding.
+// An exponent that does not scatter still has the errors of its step and of rounding.
 TEST(KnownSpectrum, FixedPointsHaveTheErrorsOfTheirStep) {
     Context<Host> ctx;
     // Lorenz's origin for ρ < 1: −β, and the roots of λ² + (σ + 1)λ + σ(1 − ρ)
@@ -1063,7 +1068,7 @@ TEST(KnownSpectrum, KuramotoSivashinsky) {  // Cvitanović, Davidchack and Simin
     EXPECT_EQ(f.vanishing, 2);
 }
 
-// ---- refusals --------------------------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------------
 
 TEST(Refusals, NameTheParameter) {
     const auto expect_named = [](auto&& make, const char* name) {
@@ -1146,7 +1151,7 @@ TEST(Refusals, NameTheTimeAtWhichTheOrbitLeavesTheNumbers) {
     }
 }
 
-// ---- steps between two QRs -------------------------------------------------------------------------------------------------
+// ---- steps between two QRs ------------------------------------------------------------------------------------------
 
 std::unique_ptr<TangentMap<>> stretching(double a, double b, std::optional<double> divergence = {}) {
     return tangent_map(UserMap{{1},
@@ -1157,8 +1162,8 @@ std::unique_ptr<TangentMap<>> stretching(double a, double b, std::optional<doubl
                                divergence});
 }
 
-// A segment of 400 steps draws Lorenz's vectors apart by e^{62}. It is cut until r_33 has its digits, and the spectrum is that of
-// segments which are short from the start.
+// A segment of 400 steps draws Lorenz's vectors apart by e^{62}. It is cut until r_33 has its digits, and the spectrum
+// agrees with segments that are short from the start.
 TEST(StepsBetweenQrs, AreAsFewAsTheGrowthAsksFor) {
     Context<Host> ctx;
     const auto lorenz = tangent_map(Lorenz63{});
@@ -1292,7 +1297,7 @@ TEST(Checkpoint, RefusesAnotherRunAndWhatIsNone) {
     EXPECT_THROW(lyapunov_spectrum(ctx, *lorenz, nowhere), UnwritableFile);
 }
 
-// What a callback throws ends the run, and the checkpoint has all segments until then.
+// An exception of a callback ends the run, and the checkpoint has all segments until then.
 TEST(Checkpoint, IsSavedWhereTheCallerThrows) {
     const std::string path =
         (std::filesystem::temp_directory_path() / ("quoin-thrown-" + std::to_string(getpid()))).string();

@@ -7,8 +7,8 @@
 
 namespace quoin::test {
 
-/// M = L + S with L = ABᵀ of rank r and S of `density` entries of size 1, far inside the domain where both are recovered
-/// exactly (Candès, Li, Ma and Wright 2011).
+/// M = L + S with L = ABᵀ of rank r and S of `density` entries of size 1, far inside the domain where both are
+/// recovered exactly (Candès, Li, Ma and Wright 2011).
 template <class T>
 struct Mixture {
     Matrix<T> L, S, M;

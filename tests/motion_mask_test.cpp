@@ -138,8 +138,8 @@ template <class T>
 class NoiseLevels : public testing::Test {};
 TYPED_TEST_SUITE(NoiseLevels, Scalars);
 
-/// The deviations of 400 frames of normal noise; of a pixel of a street, which cars cover in 40% of the frames, for 16 frames each; and
-/// of one that a leaf covers and uncovers.
+/// The deviations of 400 frames of normal noise; of a pixel of a street, which cars cover in 40% of the frames, for 16
+/// frames each; and of one that a leaf covers and uncovers.
 TYPED_TEST(NoiseLevels, AreTheDeviationsOfNoiseAndOfWhatRecurs) {
     using T = TypeParam;
     const FrameFormat format{24, 6, 1};
@@ -176,7 +176,7 @@ TYPED_TEST(NoiseLevels, AreZeroWithoutFramesToCompare) {
     EXPECT_EQ(noise_of<T>(format, M.view().col_block({0, 0}), M.view().col_block({0, 0})), std::vector<float>(18));
 }
 
-/// What is connected to a seed within a field, by sides or by corners too.
+/// Returns the pixels of a field that are connected to a seed, by sides or by corners too.
 Bytes connected(const FrameFormat& format, const Bytes& field, Bytes seeds, bool corners) {
     for (std::size_t i = 0; i < field.size(); ++i) seeds[i] = seeds[i] && field[i];
     for (bool grows = true; grows;) {

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Mutation test: small mistakes in a copy of the tree, one at a time, and whether the programs of `./run test unit` notice.
+"""Mutation test: small mistakes in a copy of the tree, one at a time, and whether the programs of `./run test unit`
+notice.
 
     mutants.py N SEED [CMAKE ARGS]...
 
-Lines of src/, apps/, cli/, bench/ and python/ are drawn at random, and on each line one mistake. The copy, build/mutants/tree, is built once
-with line coverage (gcov). Each test runs once on it without a mistake; that gives its time and the lines it runs. Then each
-mutant is built, and the tests that run its line follow, the shortest first, until one fails. build/mutants/mutants.csv holds
-the results: a mutant that it lists is not tried again. Delete its row to try it again, after a test was added.
+Lines of src/, apps/, cli/, bench/ and python/ are drawn at random, and on each line one mistake. The copy,
+build/mutants/tree, is built once with line coverage (gcov). Each test runs once on it without a mistake; that gives its
+time and the lines it runs. Then each mutant is built, and the tests that run its line follow, the shortest first, until
+one fails. build/mutants/mutants.csv holds the results: a mutant that it lists is not tried again. Delete its row to try
+it again, after a test was added.
 """
 
 import csv
@@ -31,10 +33,10 @@ WORK = ROOT / "build/mutants"
 TREE, COVERAGE, LOG = WORK / "tree", WORK / "coverage", WORK / "mutants.csv"
 BUILD = TREE / "build"  # where a checkout has its own, so that ccache knows the tests' objects
 MUTATED = ("src/", "apps/", "cli/", "bench/", "python/")
-# Block sizes, crossovers and shares of memory, which change the time alone or what a GPU does (src/primitives: `workspace_share`
-# of split products; apps/robust_pca: the rotations of Jacobi's method); CUDA's part of the package; tests. What this build does
-# not compile, such as src/cuda, is left out as well, and quoin.torch and quoin.jax, whose tests need PyTorch and JAX (`./run test torch
-# jax`).
+# Block sizes, crossovers and shares of memory, which change the time alone or what a GPU does (src/primitives:
+# `workspace_share` of split products; apps/robust_pca: the rotations of Jacobi's method); CUDA's part of the package;
+# tests. What this build does not compile, such as src/cuda, is left out as well, and quoin.torch and quoin.jax, whose
+# tests need PyTorch and JAX (`./run test torch jax`).
 EXCLUDED = ("src/host/tuning.hpp", "src/lapack/tuning.hpp", "src/primitives/tuning.hpp", "apps/robust_pca/tuning.hpp",
             "python/quoin/_cuda.py", "python/quoin/torch.py", "python/quoin/jax.py", "python/src/jax.cpp",
             "python/tests/", "python/benchmarks/")
@@ -82,7 +84,8 @@ def build():
 
 
 def passes(test, cpu_seconds, counts):
-    """gcov's counts go below the folder `counts`. Processor time is limited, which other programs' load does not change."""
+    """gcov's counts go below the folder `counts`. Processor time is limited, which other programs' load does not
+    change."""
     shutil.rmtree(counts, ignore_errors=True)
     counts.mkdir(parents=True)
     environment = dict(os.environ, GTEST_FAIL_FAST="1", PYTEST_ADDOPTS="-x", GCOV_PREFIX=str(counts))
@@ -94,7 +97,8 @@ def passes(test, cpu_seconds, counts):
 
 
 def measured_tests():
-    """Processor seconds of each test without a mistake, the shortest first. Coverage is kept until what is mutated changes."""
+    """Processor seconds of each test without a mistake, the shortest first. Coverage is kept until what is mutated
+    changes."""
     files = sorted(file for folder in ("include/", *MUTATED) for file in (TREE / folder).rglob("*") if file.is_file())
     digest = hashlib.sha256(b"".join(str(file).encode() + file.read_bytes() for file in files)).hexdigest()
     if not (COVERAGE / digest).exists():

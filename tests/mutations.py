@@ -1,4 +1,5 @@
-"""The small mistakes that tests/mutants.py tries: of a line of C++ or Python, what a careless programmer may have written."""
+"""The small mistakes that tests/mutants.py tries: of a line of C++ or Python, what a careless programmer may have
+written."""
 
 import re
 from collections import namedtuple
@@ -47,7 +48,8 @@ def instead(new):
     return lambda code, _: [" " * (len(code) - len(code.lstrip())) + new] if code.count("(") == code.count(")") else []
 
 
-# A pattern of code, and what a careless programmer may write for it: a function of the code and of the text it stands for.
+# A pattern of code, and what a careless programmer may write for it: a function of the code and of the text it stands
+# for.
 RULES = [
     (r"(?<= )(?:<=?|>=?|==|!=|[-+*/]=?|//|%|&&|\|\||and|or|is not|is)(?= )|\b(?:true|false|True|False)\b|\b(?:min|max)(?=[<(])",
      lambda code, _: [SWAPS[code]]),

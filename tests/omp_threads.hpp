@@ -4,7 +4,8 @@
 
 namespace quoin::test {
 
-/// What OMP_NUM_THREADS would set, until the end of the scope: the number of threads that a BLAS outside Quoin takes.
+/// Sets what OMP_NUM_THREADS would set, until the end of the scope: the number of threads that a BLAS outside Quoin
+/// takes.
 class OmpThreads {
 public:
     explicit OmpThreads(int threads) { omp_set_num_threads(threads); }

@@ -1,6 +1,6 @@
 // Online robust PCA: what it recovers from a stream, what it forgets, and its interface.
 
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <gtest/gtest.h>
 
@@ -92,7 +92,8 @@ TYPED_TEST(OnlineRobustPcaTest, TellsLowRankFromSparseAndFromNoise) {
         }
         mean_square += error / 50 / static_cast<double>(rows);
     }
-    // the first columns are forgotten; of the noise, rank 2 of 100 remembered columns is left: √(2/100) and as much for outliers
+    // the first columns are forgotten; of the noise, rank 2 of 100 remembered columns is left: √(2/100) and as much for
+    // outliers
     EXPECT_LE(std::sqrt(mean_square), 0.01 / 2);
     EXPECT_EQ(wrong, 0);
     EXPECT_LE(50 * missed, right) << "entries that change again and again";
@@ -153,8 +154,8 @@ TYPED_TEST(OnlineRobustPcaTest, WhatStaysIsForgottenAtTheRateAsked) {
     EXPECT_EQ(foreground_for(0.01), 80);
 }
 
-/// An object of `width` rows that covers `step` others with each column. A row is under it in ⌈width/step⌉ or one fewer columns,
-/// in turn, so that of 32 columns with width/step = 16 every other row has its median on the object.
+/// An object of `width` rows that covers `step` others with each column. A row is under it in ⌈width/step⌉ or one fewer
+/// columns, in turn: among 32 columns with width/step = 16 every other row has its median on the object.
 TYPED_TEST(OnlineRobustPcaTest, WhatIsThereAtFirstAndLeavesIsNoBackground) {
     using T = TypeParam;
     const Index rows = 400, columns = 60;
@@ -173,7 +174,8 @@ TYPED_TEST(OnlineRobustPcaTest, WhatIsThereAtFirstAndLeavesIsNoBackground) {
                 m[at] = 0 <= from && from < width ? T(0.9) : background[at] + static_cast<T>(0.005 * normal(random));
             }
             this->next(pca, m);
-            // a row that the object covers in k of the first 2k columns shows more of the background in the one after them
+            // a row that the object covers in k of the first 2k columns shows more of the background in the one after
+            // them
             if (t < std::max<Index>(32, 2 * last_covered) + 1) continue;
             for (Index i = 0; i < rows; ++i) {
                 const auto at = static_cast<std::size_t>(i);

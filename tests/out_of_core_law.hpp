@@ -7,7 +7,7 @@
 #include "gallery.hpp"
 #include "quoin/out_of_core.hpp"
 
-/// What every device owes to a matrix out of core.
+/// Laws of matrices out of core, for every device.
 namespace quoin::test {
 
 template <class T>
@@ -16,7 +16,7 @@ struct OutOfCoreFactors {
     OutOfCoreReport report;
 };
 
-/// Of a copy of A in padded memory, which must survive; what is moved is what was planned.
+/// Factors a copy of A in padded memory, which must survive; what is moved is what was planned.
 template <class T, class D>
 OutOfCoreFactors<T> factor_out_of_core_copy(Context<D>& ctx, MatrixView<const T> A, const OutOfCoreOptions& options) {
     const Index k = std::min(A.rows, A.cols);

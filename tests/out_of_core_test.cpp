@@ -1,5 +1,5 @@
-// QR of matrices larger than the memory they may take: classical Gram-Schmidt by recursion and by blocks, and Householder by
-// slabs, with caps so small that everything happens many times.
+// QR of matrices larger than the memory they may take: classical Gram-Schmidt by recursion and by blocks, and
+// Householder by slabs, with caps so small that everything happens many times.
 
 #include "quoin/out_of_core.hpp"
 
@@ -71,8 +71,8 @@ TYPED_TEST(OutOfCore, FactorsWithinEveryCap) {
     }
 }
 
-/// Nodes of the recursion in which the end of Q₁ is made of the leaf where it lies, or not, and in which a leaf finds its first
-/// columns, or all, and more than that leave.
+/// Nodes of the recursion in which the end of Q₁ is made of the leaf where it lies, or not, and in which a leaf finds
+/// its first columns, or all, and more than that leave.
 TYPED_TEST(OutOfCore, KeepsWhatIsThere) {
     using T = TypeParam;
     std::map<Index, int> nodes;     // the largest by the blocks that it keeps
@@ -92,7 +92,7 @@ TYPED_TEST(OutOfCore, KeepsWhatIsThere) {
                     // a fifth is the workspace's
                     options.memory_bytes = 1.25 * sizeof(T) *
                                            std::max(static_cast<double>((m + leaf) * leaf) / share + 64,
-                                                    static_cast<double>(Tiles::least_elements(m, leaf) + 64));
+                                                    static_cast<double>(Tiles::min_elements(m, leaf) + 64));
                     SCOPED_TRACE(shape_name(m, n) + " leaves of " + std::to_string(leaf) + " in " +
                                  std::to_string(share) + (again ? " again" : ""));
                     const auto f = this->factor(A.view(), options);
@@ -153,7 +153,8 @@ TYPED_TEST(OutOfCore, NamesTheColumnThatDependsOnOthers) {
     for (Index i = 0; i < m; ++i) A(i, 47) = A(i, 3) * 2;
     for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, study::Blocking}) {
         Matrix<T> Q = test::copy<T>(A.view()), R = filled<T>(n, n, T(0));
-        // one leaf: what is left of a column after several products is rounding error, which no leaf can tell from a column
+        // one leaf: what is left of a column after several products is rounding error, which no leaf can tell from a
+        // column
         OutOfCoreOptions options = this->options(method, m, n, 0.2);
         try {
             qr_out_of_core<T, Host>(this->ctx, Q.view(), R.view(), options);

@@ -1,5 +1,5 @@
-// The order in which blocks of Q₁ meet tiles of A₂ out of core: every pair of them once, and nothing in the place of what is still
-// needed.
+// The order in which blocks of Q₁ meet tiles of A₂ out of core: every pair of them once, and nothing in the place of
+// what is still needed.
 
 #include "algorithms/out_of_core/passing.hpp"
 
@@ -22,7 +22,8 @@ struct Case {
 
 class Passing : public testing::Test {
 protected:
-    /// What step i may rely on: what leaves has been asked for, and what was computed has been waited for, up to step i − 2.
+    /// Checks what step i may rely on: what leaves has been asked for, and what was computed has been waited for, up to
+    /// step i − 2.
     static void expect_law(const Case& c) {
         SCOPED_TRACE(std::to_string(c.n) + " in tiles of " + std::to_string(c.tile) + " past " +
                      std::to_string(c.blocks) + ", " + std::to_string(c.kept) + " kept, " + std::to_string(c.stay) +
@@ -88,7 +89,7 @@ TEST_F(Passing, MeetsEveryPairOnceAndOverwritesNothing) {
 
 TEST_F(Passing, BringsTheNextTileWhileOneLeaves) {
     constexpr Index parts = CommonTuning::passing_parts;
-    // two tiles of so many parts past 9 blocks, of which the last three stay
+    // two tiles in several parts past 9 blocks, of which the last three stay
     const std::vector<PassingStep> steps = passing_steps(128, 64, 9, 3, 0);
     std::set<Index> arrived, left, met_both;
     Index brought = 0;
@@ -106,7 +107,7 @@ TEST_F(Passing, BringsTheNextTileWhileOneLeaves) {
 
 /// Blocks of Q₁ that are made of the leaf, from right to left: nothing is written where something is still to be read.
 TEST_F(Passing, KeepsBlocksWhereNothingIsStillRead) {
-    std::map<Index, int> cases;  // of so many kept
+    std::map<Index, int> cases;  // by the number of blocks kept
     int leaf_passes = 0;
     for (const Index m : {256, 257, 1000, 17001, 131072}) {
         for (const Index leaf : {8, 37, 256, 1000, 8192}) {
@@ -117,7 +118,7 @@ TEST_F(Passing, KeepsBlocksWhereNothingIsStillRead) {
                             const double of_leaf = static_cast<double>(m * leaf + leaf * leaf);
                             const Tiles tiles{
                                 m,     leaves * leaf + p,
-                                leaf,  std::max(static_cast<Index>(of_leaf / share), Tiles::least_elements(m, leaf)),
+                                leaf,  std::max(static_cast<Index>(of_leaf / share), Tiles::min_elements(m, leaf)),
                                 false, halves};
                             const Tiles::Passing sizes = tiles.passing_q(leaves * leaf, p);
                             const Index whole = leaves == 1 ? (leaf + sizes.step - 1) / sizes.step : leaf / sizes.step;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "file_qr/run.hpp"
+#include "host/device.hpp"
 
 namespace quoin {
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <random>
 #include <regex>
@@ -11,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/factorization.hpp"
-#include "algorithms/sampled_sum.hpp"
+#include "algorithms/one_matrix/panel_layout.hpp"
+#include "algorithms/one_matrix/plan.hpp"
+#include "algorithms/shared/sampled_sum.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "host/tuning.hpp"
@@ -24,7 +27,7 @@
 namespace quoin::test {
 namespace {
 
-/// The method with panels of so many columns.
+/// Returns the method with panels of `width` columns.
 MethodOptions in_panels(MethodOptions method, Index width) {
     method.set_panel_width(width);
     return method;
@@ -57,13 +60,14 @@ protected:
 };
 TYPED_TEST_SUITE(PlanOf, Scalars);
 
-/// What `Auto` may take: CholeskyQR2 for R or the thin Q of a tall matrix; otherwise reflectors where there are few entries, CholeskyQR2 where the
-/// matrix is tall, and no tree for LAPACK's format, which it reaches by forming Q.
+/// Whether `Auto` may take `method`: CholeskyQR2 for R or the thin Q of a tall matrix; otherwise reflectors where there
+/// are few entries, CholeskyQR2 where the matrix is tall, and no tree for LAPACK's format, which it reaches by forming
+/// Q.
 bool may_be_taken(Method method, Index m, Index n, QForm q) {
     using Tuned = Tuning<Host>;
     const bool tall = static_cast<double>(m) >= Tuned::tall_aspect * static_cast<double>(n);
     if (tall && (q == QForm::None || q == QForm::Explicit)) return method == Method::CholeskyQR2;
-    if (m * n < Tuned::least_compared) return method == Method::BlockedHouseholder;
+    if (m * n < Tuned::min_compared) return method == Method::BlockedHouseholder;
     if (method == Method::CholeskyQR2) return tall;
     return q != QForm::Reflectors || method == Method::BlockedHouseholder;
 }
@@ -145,8 +149,8 @@ TYPED_TEST(PlanOf, PanelsOnTheHostAreOfBlockedHouseholder) {
     expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = Auto{.tree = {.fan_in = 4}}}); });
 }
 
-/// Each option of each method, by name, as programs and bindings give it: the methods that have it take it, and the others are
-/// refused with the names of those.
+/// Each option of each method, by name, as programs and bindings give it: the methods that have it take it, and the
+/// others are refused with the names of those.
 TEST(MethodOptionsOf, EachMethodHasItsOwn) {
     using enum Method;
     const auto owners = [](auto give) {
@@ -281,7 +285,8 @@ TYPED_TEST(PlanOf, CostsGrowLinearlyWithTheRowsOfATallMatrix) {
         }
 }
 
-// One pass of CholeskyQR2 reads A for its Gram matrix, and where Q is wanted reads it and writes Q; a tree reads A once.
+// One pass of CholeskyQR2 reads A for its Gram matrix, and where Q is wanted reads it and writes Q; a tree reads A
+// once.
 TYPED_TEST(PlanOf, BytesMovedArePassesOverATallMatrix) {
     struct Case {
         Method method;
@@ -304,8 +309,8 @@ TYPED_TEST(PlanOf, BytesMovedArePassesOverATallMatrix) {
     }
 }
 
-/// Counted step by step: a Gram matrix or a triangular solve mn², a Cholesky factor or a product of triangles n³/3, T by
-/// reconstruction LU's 2n³/3 and two solves and a product, 4n³/3, and V mn². A GEMM of m×n by n×p 2mnp.
+/// Counted step by step: a Gram matrix or a triangular solve mn², a Cholesky factor or a product of triangles n³/3, T
+/// by reconstruction LU's 2n³/3 and two solves and a product, 4n³/3, and V mn². A GEMM of m×n by n×p 2mnp.
 TYPED_TEST(PlanOf, FlopsAreThoseOfTheSteps) {
     struct Case {
         Method method;
@@ -323,7 +328,8 @@ TYPED_TEST(PlanOf, FlopsAreThoseOfTheSteps) {
         EXPECT_NEAR(this->plan(90, 48, {.method = method, .q = q}).flops, mnn * m * n * n + nnn * n * n * n,
                     1e-9 * m * n * n);
     }
-    // leaves of h rows 2hw² each, all of them in one domain; of the tree above domains the primitives count the heads too
+    // leaves of h rows 2hw² each, all of them in one domain; of the tree above domains the primitives count the heads
+    // too
     const double w = 20, www = w * w * w, leaves = 2 * m * w * w;
     for (const Index fan_in : {flat_tree, Index{2}}) {
         const auto flops = [&](QForm q) { return this->plan(90, 20, {.method = TSQR{{30, fan_in}}, .q = q}).flops; };
@@ -339,9 +345,9 @@ TYPED_TEST(PlanOf, FlopsAreThoseOfTheSteps) {
     }
 }
 
-/// Panels of nb columns by halves, n/nb a power of 2. A level of columns w reads A₂ twice and writes it once for each product, and
-/// reads Q₁ twice: (3/2 + 1)mn words; modified has w/2nb products a node, 3mnw/4nb + mn, whose sum is 3mn(n/nb − 1)/2 + mn log₂(n/nb).
-/// A panel is read and written.
+/// Panels of nb columns by halves, n/nb a power of 2. A level of columns w reads A₂ twice and writes it once for each
+/// product, and reads Q₁ twice: (3/2 + 1)mn words; modified has w/2nb products a node, 3mnw/4nb + mn, whose sum is
+/// 3mn(n/nb − 1)/2 + mn log₂(n/nb). A panel is read and written.
 TYPED_TEST(PlanOf, BytesMovedByGramSchmidtAreThoseOfItsHalves) {
     const double m = 5000, n = 128, nb = 16, levels = 3, mn_bytes = m * n * sizeof(TypeParam);
     for (const bool modified : {false, true}) {
@@ -353,8 +359,8 @@ TYPED_TEST(PlanOf, BytesMovedByGramSchmidtAreThoseOfItsHalves) {
     }
 }
 
-/// docs/algorithms.md, "Gram-Schmidt": twice the flops; all columns twice take R₂R₁, n³/3, and panel by panel every panel meets
-/// all columns before it, mn²/nb words.
+/// docs/algorithms.md, "Gram-Schmidt": twice the flops; all columns twice take R₂R₁, n³/3, and panel by panel every
+/// panel meets all columns before it, mn²/nb words.
 TYPED_TEST(PlanOf, ReorthogonalizationAlwaysCostsTwice) {
     const double m = 5000, n = 64, nb = 16, s = sizeof(TypeParam);
     for (const Method method : {Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt}) {
@@ -386,8 +392,8 @@ TYPED_TEST(PlanOf, GramSchmidtFactorsPanelsAsItIsTold) {
     EXPECT_EQ(panel(ClassicalGramSchmidt{.panel = CholeskyQR2}), CholeskyQR2);
 }
 
-/// A step takes as long as the slowest of link and products. With a slow link the time is that of its bytes; with a fast one
-/// that of the flops at the rate of the type.
+/// A step takes as long as the slowest of link and products. With a slow link its bytes determine the time; with a
+/// fast one the flops do, at the rate of the type.
 TYPED_TEST(PlanOf, OutOfCoreTakesTheTimeOfTheSlowestEngine) {
     using T = TypeParam;
     for (const OutOfCoreMethod method : {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, study::Blocking}) {
@@ -496,8 +502,34 @@ TYPED_TEST(PlanOf, EverySizeIsPlannedAtOnce) {
               1.3 * std::pow(static_cast<double>(n), 3));
 }
 
+/// Every plan has kernels for its steps, in its order, and each names its file in this repository.
+TYPED_TEST(PlanOf, EveryStepHasAKernel) {
+    const auto source = std::filesystem::path(__FILE__).parent_path().parent_path() / "src";
+    for (auto [m, n] : shapes) {
+        for (Method method : every_method()) {
+            if (m < n && method != Method::BlockedHouseholder && method != Method::CAQR) continue;
+            const Plan plan = this->plan(m, n, {.method = method});
+            const auto kernels = kernels_of<Host>(plan);
+            SCOPED_TRACE(to_string(plan));
+            EXPECT_FALSE(kernels.empty());
+            for (const auto& [step, kernel] : kernels) {
+                EXPECT_FALSE(step.empty());
+                std::smatch file;
+                if (step.find("panel") == 0 && kernel.find("reconstruction") != std::string::npos) continue;
+                ASSERT_TRUE(std::regex_search(kernel, file, std::regex(R"(\(([a-z_/]+\.[ch]pp)\))"))) << kernel;
+                EXPECT_TRUE(std::filesystem::exists(source / file[1].str())) << kernel;
+            }
+        }
+    }
+    // panels that shrink below the reconstructed ones, each kernel once
+    const auto panels = kernels_of<Host>(this->plan(5000, 5000, {.method = BlockedHouseholder{100}}));
+    const auto is_panel = [](const KernelUse& use) { return use.step.find("panels of 5000 to ") == 0; };
+    EXPECT_EQ(std::count_if(panels.begin(), panels.end(), is_panel), 1);
+    EXPECT_TRUE(kernels_of<Host>(this->plan(0, 0)).empty());
+}
+
 /// Σ i² by groups, against its closed form.
-/// Each column has one panel, whose width is that of the rows that are left.
+/// Each column has one panel, whose width depends on the rows that are left.
 TEST(PanelColumnsOf, CoverTheColumnsInOrder) {
     for (auto [rows, cols, width, last_rows, last_width] : {std::array<Index, 5>{100, 40, 16, 0, 0},
                                                             {100, 40, 50, 0, 0},

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
@@ -148,7 +148,8 @@ protected:
         expect_law_in_turn<T>(ctx, GetParam(), filled<T>(m, 3, T(0.1)).view(), turn++);
     }
 
-    /// Several panels of few rows, on both sides of the width from which on the columns behind them pass all of them at the end.
+    /// Several panels of few rows, on both sides of the width from which on the columns to their right pass all of them
+    /// at the end.
     template <class T>
     void check_wide() {
         Index turn = 0;
@@ -263,8 +264,8 @@ TYPED_TEST(QrInterface, CholeskyOfAWideMatrixIsInvalid) {
     }
 }
 
-/// Reconstruction and the m×m Q of an explicit one, where the signed LU behind reconstruction is ill-conditioned: as the
-/// whole factorization and, with m >= 64 n, as a tall panel of the blocked one.
+/// Reconstruction and the m×m Q of an explicit one, where the signed LU of the reconstruction is ill-conditioned: as
+/// the whole factorization and, with m >= 64 n, as a tall panel of the blocked one.
 TYPED_TEST(QrInterface, ABasisWhoseSignedLuGrowsIsFactoredAsAnyOther) {
     using T = TypeParam;
     Index turn = 0;
@@ -482,7 +483,7 @@ TYPED_TEST(QrInterface, APlanForAnotherShapeOrTypeIsInvalid) {
     EXPECT_THROW(qr(this->ctx, copy<T>(A.view()), plan_qr<Other>(this->ctx, 30, 5)), InvalidArgument);
 }
 
-/// Sizes of blocks beyond those of the matrix mean one block.
+/// Blocks larger than the matrix mean one block.
 TYPED_TEST(QrInterface, BlockSizesMayBeHuge) {
     using T = TypeParam;
     const Index huge = std::numeric_limits<Index>::max();

@@ -8,8 +8,9 @@
 #include <limits>
 #include <vector>
 
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "checks.hpp"
+#include "gallery.hpp"
 #include "least_squares_law.hpp"
 #include "quoin/distributed.hpp"
 #include "ranks.hpp"

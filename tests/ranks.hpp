@@ -37,8 +37,8 @@ std::vector<Range> cut_at(Index m, int ranks, F end) {
     return rows;
 }
 
-/// Even shares; nearly all rows on the first or on the last rank; every other rank without rows; n − 1 rows a rank as far as they go,
-/// and none after that; n rows a rank, and the rest on the last.
+/// Even shares; nearly all rows on the first or on the last rank; every other rank without rows; n − 1 rows a rank as
+/// far as they go, and none after that; n rows a rank, and the rest on the last.
 inline constexpr Spread spreads[] = {
     {"even", [](Index m, Index, int p) { return cut_at(m, p, [=](int r) { return m * r / p; }); }},
     {"first", [](Index m, Index, int p) { return cut_at(m, p, [=](int r) { return m - (p - r); }); }},
@@ -67,7 +67,7 @@ Matrix<T> gather(Context<Host>& ctx, Communicator& comm, const std::vector<Range
     return all;
 }
 
-/// Whether the bytes are those of rank 0; every rank calls it.
+/// Whether the bytes equal rank 0's; every rank calls it.
 inline bool same_as_on_root(Context<Host>& ctx, Communicator& comm, const std::string& bytes) {
     std::vector<Index> words(bytes.begin(), bytes.end());
     Index size = static_cast<Index>(words.size());

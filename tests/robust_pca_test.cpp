@@ -1,7 +1,7 @@
 // Principal component pursuit: what theory says it recovers, its two routes and iterations against each other, and its
 // interface.
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,10 @@
 #include "gallery.hpp"
 #include "heap_peak.hpp"
 #include "mixture.hpp"
+#include "quoin/apps/robust_pca_of_frames.hpp"
 #include "quoin/error.hpp"
-#include "quoin/robust_pca_of_frames.hpp"
 #include "quoin/svd.hpp"
+#include "robust_pca/pursuit.hpp"
 
 namespace quoin::test {
 namespace {
@@ -119,8 +120,8 @@ TYPED_TEST(RobustPcaTest, LambdaIsThatOfTheOptimum) {
     }
 }
 
-// With Z = M − L − S the optimum has μZ in the subdifferentials of ‖L‖_* and of λ‖S‖₁: ‖μZ‖₂ <= 1 with UᵀμZ V = I, and |μz_ij| <=
-// λ with λ sign(s_ij) where s_ij is not 0.
+// With Z = M − L − S the optimum has μZ in the subdifferentials of ‖L‖_* and of λ‖S‖₁: ‖μZ‖₂ <= 1 with UᵀμZ V = I, and
+// |μz_ij| <= λ with λ sign(s_ij) where s_ij is not 0.
 TYPED_TEST(RobustPcaTest, AStablePursuitEndsAtTheOptimumAndGivesNoiseNoRank) {
     using T = TypeParam;
     for (auto [m, n] : {std::pair<Index, Index>{400, 40}, {40, 400}}) {
@@ -281,7 +282,8 @@ TYPED_TEST(RobustPcaTest, AlternatingDirectionsReachTheSameOptimum) {
     EXPECT_NEAR(f.last.objective, alm.last.objective, 1e-3 * alm.last.objective);
 }
 
-// Of pictures, all of whose entries are large, constant μ makes a small residual at once, long before the objective is low.
+// Pictures have large entries throughout. Constant μ makes a small residual at once, long before the objective is
+// low.
 TYPED_TEST(RobustPcaTest, AlternatingDirectionsGoOnToTheOptimumOfPictures) {
     using T = TypeParam;
     const Index m = 500, n = 30;
@@ -326,6 +328,37 @@ TYPED_TEST(RobustPcaTest, EntriesThatAreNotObservedAreImputed) {
             }
         }
     }
+}
+
+TYPED_TEST(RobustPcaTest, AStepCorrectsLAndYAndAddsUp) {
+    using T = TypeParam;
+    using W = Wide<T>;
+    const Index m = 300, n = 8;
+    const Matrix<T> X = random_normal<T>(m, n, 1), M = random_normal<T>(m, n, 2), S = random_normal<T>(m, n, 3);
+    Matrix<T> P = random_normal<T>(n, n, 4), L = copy<T>(X.view());
+    const Matrix<T> Y = random_normal<T>(m, n, 5);
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < j; ++i) P(i, j) = P(j, i);
+    }
+    Matrix<T> next_Y = copy<T>(Y.view());
+    PursuitSums sums;
+    update_low_rank_and_multipliers<T>(this->ctx, P.view(), M.view(), S.view(), {}, 0.7, L.view(), next_Y.view(),
+                                       {&sums, 1, 1});
+    const double u = unit_roundoff<T>;
+    W residual = 0, multipliers = 0;
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            W l = 0, size = 0;
+            for (Index k = 0; k < n; ++k) l += W(X(i, k)) * W(P(k, j)), size += std::abs(W(X(i, k)) * W(P(k, j)));
+            EXPECT_LE(std::abs(static_cast<double>(W(L(i, j)) - l)), n * u * static_cast<double>(size));
+            const W z = W(M(i, j)) - W(L(i, j)) - W(S(i, j)), y = W(Y(i, j)) + W(T(0.7)) * z;
+            const W terms = std::abs(W(M(i, j))) + std::abs(W(L(i, j))) + std::abs(W(S(i, j))) + std::abs(W(Y(i, j)));
+            EXPECT_LE(std::abs(static_cast<double>(W(next_Y(i, j)) - y)), 4 * u * static_cast<double>(terms));
+            residual += z * z, multipliers += W(next_Y(i, j)) * W(next_Y(i, j));
+        }
+    }
+    EXPECT_NEAR(sums.residual, static_cast<double>(residual), m * u * static_cast<double>(residual));
+    EXPECT_NEAR(sums.multipliers, static_cast<double>(multipliers), m * u * static_cast<double>(multipliers));
 }
 
 TYPED_TEST(RobustPcaTest, StopsRanksAndWarmStarts) {
@@ -437,8 +470,8 @@ TYPED_TEST(RobustPcaTest, OneWindowIsTheWholeProblem) {
     EXPECT_TRUE(same_bits<T>(window.S(), whole.S.view()));
 }
 
-// An object of 8 pixels that stands still through a window of 10 columns. Without carried columns it is background. With 30
-// of them it costs λ·8·10·a = 4a in S, and in L, as a second singular value, √8 √(10·30/40) a = 7.7a.
+// An object of 8 pixels that stands still through a window of 10 columns. Without carried columns it is background.
+// With 30 of them it costs λ·8·10·a = 4a in S, and in L, as a second singular value, √8 √(10·30/40) a = 7.7a.
 TYPED_TEST(RobustPcaTest, WindowsCarryTheBackground) {
     using T = TypeParam;
     const Index m = 400, pixels = 8;
@@ -572,8 +605,9 @@ TYPED_TEST(RobustPcaTest, FramesHaveTheSameBitsForAnyThreads) {
     for (std::size_t k = 2; k < found.size(); ++k) EXPECT_TRUE(same_bits<T>(found[k].view(), found[k % 2].view()));
 }
 
-// M is bytes; L before and after an iteration and what is carried have a column for each rank; Y is there unless the pursuit is
-// stable. The rest is sums, blocks and up to 2 MiB of alignment for each matrix: less than half of what L, or S, would be.
+// M is bytes; L before and after an iteration and what is carried have a column for each rank; Y is there unless the
+// pursuit is stable. The rest is sums, blocks and up to 2 MiB of alignment for each matrix: less than half of what L,
+// or S, would be.
 TYPED_TEST(RobustPcaTest, FramesTakeBytesAndFactors) {
     using T = TypeParam;
 #ifdef QUOIN_SANITIZED
@@ -584,7 +618,7 @@ TYPED_TEST(RobustPcaTest, FramesTakeBytesAndFactors) {
     for (const bool stable : {true, false}) {
         SCOPED_TRACE(stable);
         const std::size_t before = in_use();
-        most_in_use = before;
+        max_in_use = before;
         Index rank = 0;
         RobustPcaOptions<T> options;
         options.pursuit = stable ? Pursuit::Stable : Pursuit::InexactAlm;
@@ -607,7 +641,7 @@ TYPED_TEST(RobustPcaTest, FramesTakeBytesAndFactors) {
         const double entries = static_cast<double>(m * n), size = sizeof(T), columns = static_cast<double>(n + carried);
         const double factors = 3 * size * static_cast<double>(m * rank);
         const double Y = stable ? 0 : size * static_cast<double>(m) * columns;
-        const double taken = static_cast<double>(most_in_use) - static_cast<double>(before);
+        const double taken = static_cast<double>(max_in_use) - static_cast<double>(before);
         EXPECT_LE(taken, entries + factors + Y + 16e6) << "rank " << rank;
         EXPECT_GE(taken, entries + Y) << "or it was not measured";
         EXPECT_LE(rank, n / 2);

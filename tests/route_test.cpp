@@ -30,7 +30,7 @@ const RouteOptions works[] = {{},
                               {.work = Work::SingularValues}};
 constexpr std::pair<Index, Index> route_shapes[] = {{20000, 20}, {600, 600}, {30, 900}};
 
-/// The smallest cap with which a route fits is `least_bytes`: one byte less is refused, and names that number again.
+/// The smallest cap with which a route fits is `min_bytes`: one byte less is refused, and names that number again.
 TYPED_TEST(RouteOf, TheLeastMemoryIsEnoughAndOneByteLessIsNot) {
     for (const auto& [m, n] : route_shapes)
         for (RouteOptions options : works) {
@@ -41,12 +41,12 @@ TYPED_TEST(RouteOf, TheLeastMemoryIsEnoughAndOneByteLessIsNot) {
                 options.memory = 0;
                 const RoutePlan none = this->route(m, n, options);
                 EXPECT_FALSE(none.fits());
-                options.memory = none.least_bytes;
+                options.memory = none.min_bytes;
                 EXPECT_TRUE(this->route(m, n, options).fits());
-                options.memory = none.least_bytes - 1;
+                options.memory = none.min_bytes - 1;
                 const RoutePlan refused = this->route(m, n, options);
                 EXPECT_FALSE(refused.fits());
-                EXPECT_EQ(refused.least_bytes, none.least_bytes);
+                EXPECT_EQ(refused.min_bytes, none.min_bytes);
             }
         }
 }

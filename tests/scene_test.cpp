@@ -1,4 +1,4 @@
-// What `quoin rpca` is judged by: the synthetic scene, and the score of masks.
+// Tests of what `quoin rpca` is judged by: the synthetic scene, and the score of masks.
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "quoin/apps/robust_pca.hpp"
 #include "quoin/error.hpp"
-#include "quoin/robust_pca.hpp"
 #include "video/mask_score.hpp"
 #include "video/street_scene.hpp"
 #include "video/synthetic_scene.hpp"
@@ -43,7 +43,8 @@ TEST(SyntheticScene, IsTheSameInAnyOrder) {
 TEST(SyntheticScene, ItsMasksAreExact) {
     const SyntheticScene scene({192, 144, 1});
     // From one frame to the next a pixel of the background changes by its noise, each of standard deviation 2.55 levels
-    // and at most sqrt(3)·2 of them, and by a drift of less than 1 level; a walker's comes or goes by more in most places.
+    // and at most sqrt(3)·2 of them, and by a drift of less than 1 level; a walker's comes or goes by more in most
+    // places.
     const double most = 2 * 2 * std::sqrt(3.0) * 2.55 + 2;
     const Frame before(scene, 10), after(scene, 11);
     Index covered = 0, changed = 0, came_or_went = 0;
@@ -146,7 +147,7 @@ TEST(StreetScene, HasNoNoiseAndExactMasks) {
     EXPECT_EQ(once.pixels, again.pixels);
 }
 
-/// What `quoin demo` shows.
+/// `quoin demo` shows this.
 TEST(StreetScene, IsTakenApartByRobustPca) {
     const StreetScene scene({192, 144, 1});
     const Index frames = 100, pixels = 192 * 144;
@@ -172,8 +173,8 @@ TEST(StreetScene, IsTakenApartByRobustPca) {
               1.5 * static_cast<double>(score.true_positives + score.false_negatives));
 }
 
-/// Sums of the pixels in a grid of 6×4 blocks, and how many pixels the mask has: of what figures are measured with, so that they
-/// remain comparable. A pixel may round otherwise with another compiler.
+/// Sums of the pixels in a grid of 6×4 blocks, and how many pixels the mask has: of what figures are measured with, so
+/// that they remain comparable. A pixel may round otherwise with another compiler.
 void expect_fingerprint(const video::Scene& scene, Index j, const std::vector<Index>& sums, Index covered) {
     const Frame frame(scene, j);
     const Index width = scene.format().width, height = scene.format().height, channels = scene.format().channels;

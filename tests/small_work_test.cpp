@@ -8,7 +8,7 @@
 
 #include "cases.hpp"
 #include "gallery.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 #include "quoin/quoin.hpp"
 
 namespace quoin::test {

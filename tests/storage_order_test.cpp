@@ -45,7 +45,8 @@ TYPED_TEST_SUITE(StorageOrder, Scalars);
 
 const std::pair<Index, Index> shapes[] = {{5003, 50}, {700, 70}, {3001, 7}, {64, 64}, {130, 1}, {9, 31}, {40, 200}};
 
-/// `first` is a power of two by which the first column is multiplied: beyond the range of squares all columns are scaled.
+/// `first` is a power of two by which the first column is multiplied: beyond the range of squares all columns are
+/// scaled.
 template <class T>
 Matrix<T> matrix_of(Index m, Index n, T first) {
     Matrix<T> A = random_normal<T>(m, n);
@@ -155,20 +156,20 @@ TYPED_TEST(StorageOrder, WhatOnlyReadsMakesNoCopy) {
     const Index m = 200'000, n = 20;
     const Matrix<T> A = random_normal<T>(n, m);  // Aᵀ
     const RowMajorView<const T> rows{A.data(), m, n, n};
-    const auto most_taken = [](auto work) {
-        most_in_use = 0;
+    const auto max_taken = [](auto work) {
+        max_in_use = 0;
         const std::size_t before = in_use();
         work();
-        return most_in_use > before ? most_in_use - before : 0;
+        return max_in_use > before ? max_in_use - before : 0;
     };
     const std::size_t some = m * n * sizeof(T) / 4;
     for (const Method method : {Method::Auto, Method::TSQR, Method::CholeskyQR2}) {
         Options options;
         options.method = method;
         options.q = QForm::None;
-        EXPECT_LT(most_taken([&] { qr(this->ctx, rows, options); }), some) << to_string(method);
+        EXPECT_LT(max_taken([&] { qr(this->ctx, rows, options); }), some) << to_string(method);
     }
-    EXPECT_LT(most_taken([&] { svd(this->ctx, rows, /*vectors=*/false); }), some);
+    EXPECT_LT(max_taken([&] { svd(this->ctx, rows, /*vectors=*/false); }), some);
 }
 #endif
 

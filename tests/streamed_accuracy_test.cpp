@@ -1,5 +1,5 @@
-// What --verify of files measures, block by block, against its definition: of a Q that is far from orthonormal and an A that is
-// far from QR, so that each of its entries counts.
+// The accuracy that --verify of files measures, block by block, against its definition: of a Q that is far from
+// orthonormal and an A that is far from QR, so that each of its entries counts.
 
 #include "streamed_accuracy.hpp"
 

@@ -44,7 +44,7 @@ std::vector<Range> cut(Index m, const std::vector<Index>& heights) {
     return blocks;
 }
 
-/// What is hard about blocks: one row, one row fewer than columns, as many, one more; ragged ones; empty ones.
+/// Blocks of sizes that are hard: one row, one row fewer than columns, as many, one more; ragged ones; empty ones.
 std::vector<std::vector<Range>> partitions(Index m, Index n) {
     return {cut(m, {1}),     cut(m, {std::max<Index>(1, n - 1)}), cut(m, {n}), cut(m, {n + 1}),
             cut(m, {3 * n}), cut(m, {2, 5 * n, 1, 0, n, 7}),      cut(m, {m})};

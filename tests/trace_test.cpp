@@ -223,7 +223,8 @@ TEST(TraceTest, SeveralThreadsRecord) {
     EXPECT_EQ(trace.spans().size(), 400u);
 }
 
-/// Rank r begins its trace 0.3 r seconds after rank 0; what follows a common message is at one time in the file nevertheless.
+/// Rank r begins its trace 0.3 r seconds after rank 0; what follows a common message is at one time in the file
+/// nevertheless.
 TEST(TraceTest, RanksAreProcessesOnOneClock) {
     const std::string path = testing::TempDir() + "quoin_ranks.json";
     const int ranks = 3;
@@ -376,7 +377,7 @@ TYPED_TEST(HostPanelTest, APanelLeavesIsFactoredAndComesBackInOrder) {
         EXPECT_LE(out.end, panel.begin);
         EXPECT_LE(panel.end, in.begin);
         if (k == 2) continue;
-        // the columns of the next panel are updated behind this one, and before it leaves
+        // the columns of the next panel are updated after this one, and before it leaves
         ASSERT_FALSE(updates[k].empty());
         EXPECT_LE(in.end, updates[k].front().begin);
         EXPECT_LE(updates[k].front().end, of.at({Trace::Row::ToHost, k + 1}).begin);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of frames share: pictures, and videos made of them.
+// Shared by the tests of frames: pictures, and videos made of them.
 
 #include <algorithm>
 #include <cmath>

@@ -149,7 +149,8 @@ TEST_F(VideoInputTest, LosslessGreyVideoComesBackBitForBit) {
     for (unsigned k = 0; k < 9; ++k) EXPECT_EQ(frames[k], noise(format, k)) << k;
 }
 
-/// The picture that a viewer shows: its top row is the stored row or column that `top` names, its left column what `left` names.
+/// The picture that a viewer shows: its top row is the stored row or column that `top` names, its left column what
+/// `left` names.
 Pixels turned(const FrameFormat& stored, const Pixels& pixels, char top, char left) {
     const bool rows = top == 't' || top == 'b';  // the top is a row
     const Index width = rows ? stored.width : stored.height, height = rows ? stored.height : stored.width;
@@ -165,7 +166,8 @@ Pixels turned(const FrameFormat& stored, const Pixels& pixels, char top, char le
     return result;
 }
 
-/// What the values 1 to 8 of EXIF's orientation say is visually at the top and at the left: the stored top, bottom, left or right.
+/// The stored side that is visually at the top and at the left by values 1 to 8 of EXIF's orientation: top, bottom,
+/// left or right.
 constexpr const char* exif_sides[] = {"tl", "tr", "br", "bl", "lt", "lb", "rb", "rt"};
 
 std::string exif_data(int orientation, bool little_endian) {
@@ -210,7 +212,8 @@ TEST_F(VideoInputTest, ImagesAreTurnedUprightByExif) {
 
 TEST_F(VideoInputTest, VideosAreTurnedUprightByTheirDisplayMatrix) {
     constexpr FrameFormat format{33, 17, 1};
-    // the stored x axis goes along (a, b) and the y axis along (c, d), y downwards: a phone held upright has (0, 1), (−1, 0)
+    // the stored x axis goes along (a, b) and the y axis along (c, d), y downwards: a phone held upright has (0, 1),
+    // (−1, 0)
     const std::pair<std::array<int, 4>, const char*> cases[] = {{{1, 0, 0, 1}, "tl"},   {{0, 1, -1, 0}, "lb"},
                                                                 {{-1, 0, 0, -1}, "br"}, {{0, -1, 1, 0}, "rt"},
                                                                 {{-1, 0, 0, 1}, "tr"},  {{0, 1, 1, 0}, "lt"}};

@@ -6,7 +6,7 @@ namespace quoin {
 
 namespace {
 
-constexpr Index most_batches = 256;
+constexpr Index max_batches = 256;
 
 }  // namespace
 
@@ -16,9 +16,9 @@ void BatchSums::add(std::span<const double> logarithms) {
     sums.insert(sums.end(), current.begin(), current.end());
     std::fill(current.begin(), current.end(), 0.);
     filled = 0;
-    if (batches() < most_batches) return;
+    if (batches() < max_batches) return;
     const std::size_t width = static_cast<std::size_t>(p);
-    for (std::size_t b = 0; b < most_batches / 2; ++b) {
+    for (std::size_t b = 0; b < max_batches / 2; ++b) {
         for (std::size_t i = 0; i < width; ++i)
             sums[b * width + i] = sums[2 * b * width + i] + sums[(2 * b + 1) * width + i];
     }

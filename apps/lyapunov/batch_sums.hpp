@@ -3,12 +3,12 @@
 #include <span>
 #include <vector>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 
-/// Sums of log|r_ii| over consecutive batches of segments: 128 to 256 batches of one length, which doubles when they are
-/// 256 and two become one. So the memory of a run does not grow, and the batches outgrow any correlation.
+/// Sums of log|r_ii| over consecutive batches of segments: 128 to 256 batches of one length, which doubles when they
+/// are 256 and two become one. So the memory of a run does not grow, and the batches outgrow any correlation.
 class BatchSums {
 public:
     explicit BatchSums(Index exponents) : p(exponents), current(static_cast<std::size_t>(exponents), 0.) {}

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

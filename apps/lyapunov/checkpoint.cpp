@@ -13,8 +13,8 @@ namespace quoin {
 
 namespace {
 
-// The file: the line `magic`, the lines of the identity, an empty line, and in the machine's byte order six counts, five
-// numbers, x, the current batch, the batches, Q.
+// The file: the line `magic`, the lines of the identity, an empty line, and in the machine's byte order six counts,
+// five numbers, x, the current batch, the batches, Q.
 constexpr const char* magic = "quoin lyapunov checkpoint 2\n";
 
 struct Numbers {

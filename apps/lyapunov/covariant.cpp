@@ -6,7 +6,7 @@
 #include "lyapunov/segments.hpp"
 #include "primitives/elements.hpp"
 #include "primitives/triangles.hpp"
-#include "quoin/covariant_lyapunov.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
 #include "quoin/qr.hpp"
 #include "quoin/svd.hpp"
 
@@ -27,12 +27,7 @@ public:
           system_(system),
           options_(options),
           n_(system.dimension()),
-          p_(options.exponents > 0 ? options.exponents : n_) {
-        if (options.exponents < 0 || p_ > n_) {
-            throw InvalidArgument(
-                fmt::format("exponents must be between 1 and the dimension {} of the system, or 0 for all, and is {}",
-                            n_, options.exponents));
-        }
+          p_(checked_exponents(options.exponents, n_)) {
         require_at_least<Index>("steps_per_qr", options.steps_per_qr, 1);
         require_positive("time", options.time);
         require_at_least<Index>("block", options.block, 0);
@@ -115,12 +110,7 @@ private:
             system_.advance(ctx_, options_.steps_per_qr, frame.x, {});
             require_finite_state(frame.x, static_cast<double>(k + 1) * tau_, system_.step());
         }
-        NormalNumbers normal(options_.seed + 0x9e3779b97f4a7c15u);
-        frame.Q = Matrix<double>(n_, p_);
-        for (Index j = 0; j < p_; ++j) {
-            for (Index i = 0; i < n_; ++i) frame.Q(i, j) = normal();
-        }
-        QR<double> f = qr<double>(ctx_, std::move(frame.Q), plan_);
+        QR<double> f = qr<double>(ctx_, normal_matrix<double>(options_.seed + vectors_seed, n_, p_), plan_);
         frame.Q = std::move(f).take_q(ctx_);
         for (Index k = -aligned_; k < 0; ++k) advance(frame, k);
         return frame;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lyapunov/column_blocks.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

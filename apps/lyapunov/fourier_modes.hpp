@@ -6,7 +6,7 @@
 #include <numbers>
 #include <vector>
 
-#include "quoin/scalar.hpp"
+#include "quoin/matrix.hpp"
 
 namespace quoin {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

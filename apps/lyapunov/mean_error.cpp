@@ -37,7 +37,8 @@ MovingAverage::MovingAverage(Index G)
       ones_(inverse_.size()),
       prior_(grid),
       information_(grid) {
-    // e_t = y_t − μ − c_t, c_{t+1} = −θ e_t / r_t, r_1 = 1 + θ², r_{t+1} = 1 + θ² − θ²/r_t; o is e of the series 1, 1, …
+    // e_t = y_t − μ − c_t, c_{t+1} = −θ e_t / r_t, r_1 = 1 + θ², r_{t+1} = 1 + θ² − θ²/r_t; o is e of the series 1, 1,
+    // …
     constexpr double first = -1.35, last = std::numbers::pi / 2;
     for (Index i = 0; i < grid; ++i) {
         const std::size_t k = static_cast<std::size_t>(i);

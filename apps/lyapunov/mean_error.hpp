@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

@@ -70,7 +70,7 @@ protected:
                 F[D * j + a] -= f.alpha * r[a];
             }
             if (couplings) {
-                host::Coupling<double> c{i, j, f.alpha, f.beta, {0, 0, 0}};
+                Coupling c{i, j, f.alpha, f.beta, {0, 0, 0}};
                 std::copy_n(r, D, c.r);
                 couplings->push_back(c);
             }

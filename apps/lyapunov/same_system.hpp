@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 

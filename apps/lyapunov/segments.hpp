@@ -20,6 +20,15 @@ inline Index segments_of(const char* name, double time, double tau) {
     return static_cast<Index>(count);
 }
 
+/// Returns `exponents`, or n for 0. Throws InvalidArgument if it is negative or above the dimension n of the system.
+inline Index checked_exponents(Index exponents, Index n) {
+    if (exponents < 0 || exponents > n) {
+        throw InvalidArgument(fmt::format(
+            "exponents must be between 1 and the dimension {} of the system, or 0 for all, and is {}", n, exponents));
+    }
+    return exponents == 0 ? n : exponents;
+}
+
 inline void require_finite_state(std::span<const double> x, double time, double step) {
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (!std::isfinite(x[i])) {

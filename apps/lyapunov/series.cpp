@@ -7,8 +7,8 @@
 #include "lyapunov/mean_error.hpp"
 #include "lyapunov/require.hpp"
 #include "primitives/context.hpp"
+#include "quoin/apps/lyapunov_series.hpp"
 #include "quoin/batch.hpp"
-#include "quoin/lyapunov_series.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin {
@@ -82,8 +82,9 @@ struct Reconstruction {
         return sum;
     }
 
-    /// The k states of the first `count` that are nearest to state s, `theiler` away in time, and not the same: an instrument that
-    /// rounds gives one state twice, and no direction leads from one to the other. Fewer than k if there are no more.
+    /// The k states of the first `count` that are nearest to state s, `theiler` away in time, and not the same: an
+    /// instrument that rounds gives one state twice, and no direction leads from one to the other. Fewer than k if
+    /// there are no more.
     std::vector<Index> nearest(Index s, Index count, Index k) const {
         std::vector<std::pair<double, Index>> all;
         for (Index other = 0; other < count; ++other) {
@@ -99,8 +100,8 @@ struct Reconstruction {
     }
 };
 
-/// Whether the k points in the rows of A (k×(d + 1)) determine an affine map of d variables: each diagonal entry of R is
-/// more than 1e-8 of its column, which is as long as the column of A.
+/// Whether the k points in the rows of A (k×(d + 1)) determine an affine map of d variables: each diagonal entry of R
+/// is more than 1e-8 of its column, which is as long as the column of A.
 bool is_determined(Context<Host>& ctx, MatrixView<const double> A) {
     const Matrix<double> R = qr<double>(ctx, A, Options{.method = Method::BlockedHouseholder, .q = QForm::None}).r(ctx);
     for (Index j = 0; j < R.cols(); ++j) {

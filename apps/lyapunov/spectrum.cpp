@@ -9,7 +9,7 @@
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/require.hpp"
 #include "lyapunov/segments.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin {
@@ -48,7 +48,7 @@ public:
           system_(system),
           options_(options),
           n_(system.dimension()),
-          p_(checked_exponents()),
+          p_(checked_exponents(options.exponents, n_)),
           state_(n_, p_),
           x_(ctx, n_, 1),
           diagonal_(ctx, p_, 1),
@@ -94,15 +94,6 @@ public:
     }
 
 private:
-    Index checked_exponents() const {
-        const Index p = options_.exponents;
-        if (p < 0 || p > n_) {
-            throw InvalidArgument(fmt::format(
-                "exponents must be between 1 and the dimension {} of the system, or 0 for all, and is {}", n_, p));
-        }
-        return p == 0 ? n_ : p;
-    }
-
     /// Returns the settings that, together with the state, determine the bits of the rest of a run.
     std::string identity() const {
         std::string plan = to_string(plan_);
@@ -356,14 +347,9 @@ private:
         return true;
     }
 
-    /// Q of a matrix of independent normal numbers, as good as any: almost every one has a part of every direction.
+    /// Q of a matrix of normal numbers.
     void first_vectors() {
-        NormalNumbers normal(options_.seed + 0x9e3779b97f4a7c15u);
-        Matrix<T> Q(n_, p_);
-        for (Index j = 0; j < p_; ++j) {
-            for (Index i = 0; i < n_; ++i) Q(i, j) = static_cast<T>(normal());
-        }
-        put_vectors(std::move(Q));
+        put_vectors(normal_matrix<T>(options_.seed + vectors_seed, n_, p_));
         reorthonormalise();
         state_.first_energy = system_.energy(state_.x).value_or(0);
     }

@@ -9,7 +9,7 @@ namespace quoin {
 
 namespace {
 
-constexpr Index width = host::couple_width<double>;
+constexpr Index width = couple_width;
 
 /// tile(i, :) := column entries of rows [first, first + rows) of X, the missing columns zero; and back.
 void load_tile(MatrixView<const double> X, Index first, Index rows, double* tile) {
@@ -76,7 +76,7 @@ void Verlet::advance(Context<Host>& ctx, Index steps, std::span<double> x, Matri
             const auto tangent_forces = [&](Index s) {
                 const Couplings& list = pairs[static_cast<std::size_t>(s)];
                 std::fill_n(dF, rows * width, 0.);
-                host::kernels<double>().couple(static_cast<Index>(list.size()), list.data(), d_, dq, dF);
+                couple(list, d_, dq, dF);
             };
             tangent_forces(0);
             for (Index s = 1; s <= count; ++s) {

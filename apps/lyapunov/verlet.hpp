@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "host/kernels/kernels.hpp"
-#include "quoin/lyapunov.hpp"
+#include "lyapunov/couple.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin {
 
@@ -12,8 +12,8 @@ namespace quoin {
 ///     p := p + ½h F(q),   q := q + h p,   p := p + ½h F(q)
 ///
 /// and its derivative, with δF = DF(q) δq a sum over pairs (`Coupling`). State and vectors are [q; p], d components a
-/// particle. The state goes ahead by some steps and leaves the pairs of each; then every block of vectors takes all of these
-/// steps in the cache.
+/// particle. The state goes ahead by some steps and leaves the pairs of each; then every block of vectors takes all of
+/// these steps in the cache.
 class Verlet : public TangentMap<> {
 public:
     /// `fixed` particles beyond the N take part in pairs and do not move.
@@ -27,9 +27,9 @@ public:
     std::optional<double> divergence() const override { return 0; }
 
 protected:
-    using Couplings = std::vector<host::Coupling<double>>;
-    /// F := F(q), d·N; returns the potential energy; appends DF(q) to `couplings`, unless null, in an order that depends on
-    /// q alone.
+    using Couplings = std::vector<Coupling>;
+    /// F := F(q), d·N; returns the potential energy; appends DF(q) to `couplings`, unless null, in an order that
+    /// depends on q alone.
     virtual double forces(const double* q, double* F, Couplings* couplings) const = 0;
 
     Index particles() const { return particles_; }

@@ -45,7 +45,7 @@ void Figure::name_abscissa(const Panel& lowest, const std::string& name) {
 }
 
 void Figure::curve(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& values,
-                   const char* color, double stroke, std::size_t most_dots) {
+                   const char* color, double stroke, std::size_t max_dots) {
     std::string path, dots;
     char move = 'M';
     for (std::size_t k = 0; k < values.size(); ++k) {
@@ -57,7 +57,7 @@ void Figure::curve(const Panel& p, const std::vector<double>& abscissas, const s
         // an isolated point is a line of length 0 with round caps
         path += fmt::format("{}{:.1f},{:.1f}{}", move, x(abscissas[k]), p.y(values[k]), move == 'M' ? "h0" : "");
         move = 'L';
-        if (values.size() <= most_dots) {
+        if (values.size() <= max_dots) {
             dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.2\"/>", x(abscissas[k]), p.y(values[k]));
         }
     }

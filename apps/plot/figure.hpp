@@ -35,10 +35,10 @@ public:
               const std::function<std::string(double)>& label);
     /// Writes the name of the abscissa under the lowest panel.
     void name_abscissa(const Panel& lowest, const std::string& name);
-    /// Draws a curve through the finite points, with a dot at each if there are at most `most_dots` points. It breaks
+    /// Draws a curve through the finite points, with a dot at each if there are at most `max_dots` points. It breaks
     /// where a point is not finite, and where the abscissas begin again.
     void curve(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& values,
-               const char* color, double stroke = 1.8, std::size_t most_dots = 100);
+               const char* color, double stroke = 1.8, std::size_t max_dots = 100);
     /// Fills the area between two curves, inside the panel, with a pale colour.
     void band(const Panel& p, const std::vector<double>& abscissas, const std::vector<double>& lower,
               const std::vector<double>& upper, const char* color);

@@ -1,6 +1,6 @@
 // Principal component pursuit of bytes, in blocks of rows: L = F Vᵀ, and S and X are formed where they are needed.
 
-#include "quoin/robust_pca_of_frames.hpp"
+#include "quoin/apps/robust_pca_of_frames.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "devices.hpp"
-#include "host/observed.hpp"
+#include "host/entry_norms.hpp"
 #include "robust_pca/gram.hpp"
 #include "robust_pca/pursuit_iteration.hpp"
 #include "robust_pca/tuning.hpp"
@@ -355,13 +355,7 @@ private:
         if (gram) sum_parts(ctx_, n_, n_, chunks.count, parts, G_.data(), n_);
         ctx_.state().add_flops(flops(static_cast<double>(n_)));
         PursuitSums total;
-        for (const PursuitSums& part : sums) {
-            total.sparse += part.sparse;
-            total.change += part.change;
-            total.nonzeros += part.nonzeros;
-            total.residual += part.residual;
-            total.multipliers += part.multipliers;
-        }
+        for (const PursuitSums& part : sums) total.add(part);
         return total;
     }
 
@@ -380,15 +374,12 @@ private:
 
 template <class T>
 RobustPcaOfFrames<T>::RobustPcaOfFrames(Index rows, Index carried) : rows_(rows), carried_(carried) {
-    if (rows < 0 || carried < 0) {
-        throw InvalidArgument(
-            fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
-    }
+    check_window_sizes(rows, carried);
 }
 
 template <class T>
 MatrixView<std::uint8_t> RobustPcaOfFrames<T>::columns(Index count) {
-    if (count < 1) throw InvalidArgument(fmt::format("a window must have columns, and {} are asked for", count));
+    check_window_columns(count);
     if (is_pursued_) {
         is_pursued_ = false;
         std::swap(carried_factor_, next_);
@@ -403,11 +394,7 @@ MatrixView<std::uint8_t> RobustPcaOfFrames<T>::columns(Index count) {
 
 template <class T>
 auto RobustPcaOfFrames<T>::pursue(Context<Host>& ctx, RobustPcaOptions<T> options) -> Outcome {
-    if (count_ == 0 || is_pursued_) throw InvalidArgument("give the window its columns before it is solved");
-    if (options.L.data || options.Y.data || options.observed.data) {
-        throw InvalidArgument(
-            "windows take no L, no Y and no mask of entries: each starts from the background of the one before");
-    }
+    check_window(count_ > 0 && !is_pursued_, options);
     const Index n = columns_in_window();
     check_options(MatrixView<const T>(nullptr, rows_, n), options);
     Outcome f;
@@ -428,7 +415,7 @@ auto RobustPcaOfFrames<T>::pursue(Context<Host>& ctx, RobustPcaOptions<T> option
     const Index kept = std::min(carried_, n);
     next_coordinates_ = Matrix<T>(next_.rank, kept);
     for (Index i = 0; i < kept; ++i) {
-        const Index j = (2 * i + 1) * n / (2 * kept);
+        const Index j = carried_column(i, n, kept);
         for (Index k = 0; k < next_.rank; ++k) next_coordinates_(k, i) = next_.Vt(k, j);
     }
     return f;

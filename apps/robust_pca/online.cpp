@@ -1,7 +1,7 @@
 // Online robust PCA: projection on a subspace that follows the columns (Feng, Xu and Yan 2013; Rodríguez and Wohlberg
 // 2016).
 
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 #include "quoin/svd.hpp"
 #include "robust_pca/online_steps.hpp"
@@ -18,20 +18,20 @@ namespace quoin {
 namespace {
 
 /// Least noise, as a share of the threshold: two thirds of a grey level.
-constexpr double least_noise = 16;
+constexpr double min_noise = 16;
 /// Steps of the projection. Each step reduces the error of l to its share under S.
 constexpr int projection_steps = 2;
 /// Largest m Σ u⁴ of a unit vector u that counts as background. It is 1 if all entries are ±1/√m, and 3 if they are
 /// normal.
-constexpr double most_kurtosis = 12;
+constexpr double max_kurtosis = 12;
 /// If more than this share of a column's entries differs from l, the scene has changed.
 constexpr double another_scene = 0.25;
 /// Fewest columns for a batch pursuit.
-constexpr Index least_start = 4;
+constexpr Index min_start = 4;
 /// If one direction has more than this share of the median's residual, it is neither noise nor motion.
-constexpr double most_direction = 0.5;
+constexpr double max_direction = 0.5;
 /// Number of rows, about, that the search for that direction uses.
-constexpr Index most_rows = 1 << 12;
+constexpr Index max_rows = 1 << 12;
 /// Number of columns after which U is made orthonormal again.
 constexpr Index renewal = 256;
 /// Gains of a quantile for each column, at first and once the quantile is known.
@@ -43,7 +43,7 @@ EntryRules rules_of(const OnlineRobustPcaOptions& options, Index t) {
     const auto up = [&](double q) { return static_cast<float>(std::exp(gain * q)); };
     const auto down = [&](double q) { return static_cast<float>(std::exp(-gain * (1 - q))); };
     return {.threshold = options.threshold,
-            .least_noise = static_cast<float>(options.threshold / least_noise),
+            .min_noise = static_cast<float>(options.threshold / min_noise),
             .size_up = up(0.5),
             .size_down = down(0.5),
             .change_up = up(0.9),
@@ -191,7 +191,7 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
             const double norm = start_from_column<T>(ctx, m, guess, U_.view().col_block({0, 1}), rows);
             sigma_.clear();
             if (norm > 0) sigma_.push_back(norm);
-        } else if (t == options_.start || (t >= least_start && (t & (t - 1)) == 0)) {
+        } else if (t == options_.start || (t >= min_start && (t & (t - 1)) == 0)) {
             begin(ctx, t);
         }
     }
@@ -226,7 +226,7 @@ void OnlineRobustPca<T, D>::take(Context<D>& ctx, MatrixView<const T, D> m, Matr
 /// pursuit instead.
 template <class T, class D>
 void OnlineRobustPca<T, D>::begin(Context<D>& ctx, Index t) {
-    if (begin_with_median(ctx, t) > most_direction) begin_with_pursuit(ctx, t);
+    if (begin_with_median(ctx, t) > max_direction) begin_with_pursuit(ctx, t);
 }
 
 /// Sets U to the median of each row, normalised, and the quantiles from r = m − median. If t is `options.start`,
@@ -234,16 +234,16 @@ void OnlineRobustPca<T, D>::begin(Context<D>& ctx, Index t) {
 /// ±3, in about 2¹² evenly spaced rows.
 template <class T, class D>
 double OnlineRobustPca<T, D>::begin_with_median(Context<D>& ctx, Index t) {
-    const Index step = std::max<Index>(1, rows_ / most_rows);
+    const Index step = std::max<Index>(1, rows_ / max_rows);
     Matrix<T, D> R(ctx, (rows_ + step - 1) / step, t);
     const MatrixView<T, D> u = U_.view().col_block({0, 1});
     const double norm = std::sqrt(start_from_median<T>(ctx, first_.view().col_block({0, t}), rules_of(options_, t),
                                                        step, u, records(), R.view()));
     sigma_.clear();
     if (norm > 0) sigma_.push_back(norm * std::sqrt(static_cast<double>(t)));
-    scaled_copy<T>(ctx, norm > 0 ? 1 / norm : 0, u, {}, u);
+    scaled_copy<T>(ctx, norm > 0 ? 1 / norm : 0, u, u);
     if (t < options_.start) return 0;
-    const double squares = entry_norms<T>(ctx, R.view(), {}).squares;
+    const double squares = entry_norms<T>(ctx, R.view()).squares;
     if (squares == 0) return 0;
     const auto largest = static_cast<double>(svd<T, D>(ctx, R.view(), /*vectors=*/false).s[0]);
     return largest * largest / squares;
@@ -264,7 +264,7 @@ void OnlineRobustPca<T, D>::begin_with_pursuit(Context<D>& ctx, Index t) {
     for (Index k = 0; k < svd_of.U.cols() && rank() < options_.max_rank; ++k) {
         const T value = svd_of.s[static_cast<std::size_t>(k)];
         if (!(value > T(0))) break;
-        if (static_cast<double>(rows_) * fourth[static_cast<std::size_t>(k)] > most_kurtosis) continue;
+        if (static_cast<double>(rows_) * fourth[static_cast<std::size_t>(k)] > max_kurtosis) continue;
         const Range to{rank(), rank() + 1};
         copy<T>(ctx, svd_of.U.view().col_block({k, k + 1}), U_.view().col_block(to));
         copy<T>(ctx, svd_of.Vt.view().row_block({k, k + 1}), Vt.view().row_block(to));
@@ -316,7 +316,7 @@ template <class T, class D>
 Matrix<T, D> OnlineRobustPca<T, D>::scaled_basis(Context<D>& ctx) {
     Matrix<T, D> A(ctx, rows_, rank());
     for (Index k = 0; k < rank(); ++k) {
-        scaled_copy<T>(ctx, sigma_[static_cast<std::size_t>(k)], basis().col_block({k, k + 1}), {},
+        scaled_copy<T>(ctx, sigma_[static_cast<std::size_t>(k)], basis().col_block({k, k + 1}),
                        A.view().col_block({k, k + 1}));
     }
     return A;

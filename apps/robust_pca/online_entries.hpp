@@ -36,7 +36,7 @@ enum class Entry { Low, Sparse, Replaced };
 /// Rules for the entries of one column.
 struct EntryRules {
     double threshold;                                  // the least τ
-    float least_noise;                                 // also the least quantiles
+    float min_noise;                                   // also the least quantiles
     float size_up, size_down, change_up, change_down;  // factors that move the quantiles
     std::int32_t patience;   // columns after which a lasting difference belongs to the background; 0: never
     std::int32_t undecided;  // a background with at most this number of votes may be replaced
@@ -80,8 +80,8 @@ struct EntryRules {
         e = sparse && (patience == 0 || row.age < patience) ? T(0) : r;
         row.last = r;
         // a difference that does not change is not noise
-        if (row.age == 0) row.size = std::max(least_noise, row.size * (size > row.size ? size_up : size_down));
-        row.change = std::max(least_noise, row.change * (change > row.change ? change_up : change_down));
+        if (row.age == 0) row.size = std::max(min_noise, row.size * (size > row.size ? size_up : size_down));
+        row.change = std::max(min_noise, row.change * (change > row.change ? change_up : change_down));
         row.noise = noise_of(row.size, row.change);
         return sparse ? Entry::Sparse : Entry::Low;
     }

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "host/device.hpp"
-#include "host/observed.hpp"
+#include "host/parallel.hpp"
 
 namespace quoin {
 
@@ -110,7 +110,7 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, 
                 rows.votes.data[row] = rules.votes<T>(n, noise, [&](Index j) { return r[j * height + i]; });
                 squares += static_cast<double>(of_row[i]) * static_cast<double>(of_row[i]);
                 if (row % step != 0) continue;
-                const T scale = static_cast<T>(1 / std::max(noise, rules.least_noise)), most = static_cast<T>(outlier);
+                const T scale = static_cast<T>(1 / std::max(noise, rules.min_noise)), most = static_cast<T>(outlier);
                 for (Index j = 0; j < n; ++j) R(row / step, j) = std::clamp(scale * r[j * height + i], -most, most);
             }
         }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Steps that only online robust PCA has (quoin/online_robust_pca.hpp). U is a basis of r columns; m, l, s and e are
-// columns. The numbers that the steps compute for a column stay in D's memory, so that the host reads them once.
+// Steps that only online robust PCA has (quoin/apps/online_robust_pca.hpp). U is a basis of r columns; m, l, s and e
+// are columns. The numbers that the steps compute for a column stay in D's memory, so that the host reads them once.
 
 #include <span>
 #include <vector>
@@ -41,7 +41,7 @@ std::vector<double> read_numbers(Context<D>& ctx, View<const double, D> numbers)
 template <>
 std::vector<double> read_numbers(Context<Host>& ctx, View<const double, Host> numbers);
 
-// ---- The first columns: these wait -----------------------------------------------------------------------------------------
+// ---- The first columns: these wait ----------------------------------------------------------------------------------
 
 /// u := m/‖m‖ if ‖m‖ is not 0. Starts the records of rows whose noise is not known, with quantiles of `guess`. Returns
 /// ‖m‖.
@@ -61,7 +61,7 @@ void start_from_factors(Context<D>& ctx, View<const T, D> M, View<const T, D> A,
 template <class T, class D>
 std::vector<double> fourth_powers(Context<D>& ctx, View<const T, D> U);
 
-// ---- Every column ----------------------------------------------------------------------------------------------------------
+// ---- Every column ---------------------------------------------------------------------------------------------------
 
 /// c := Uᵀm.
 template <class T, class D>
@@ -88,7 +88,7 @@ void remove_projection(Context<D>& ctx, View<const T, D> U, View<T, D> e, View<d
 template <class T, class D>
 void rotate_basis(Context<D>& ctx, View<const T, Host> W, View<T, D> U);
 
-// ---- Frames ----------------------------------------------------------------------------------------------------------------
+// ---- Frames ---------------------------------------------------------------------------------------------------------
 
 /// m := bytes/255. The caller may free the bytes when it returns.
 template <class T, class D>

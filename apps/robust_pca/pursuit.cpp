@@ -4,17 +4,31 @@
 #include <vector>
 
 #include "host/device.hpp"
-#include "host/observed.hpp"
+#include "host/parallel.hpp"
 #include "robust_pca/gram.hpp"
-#include "robust_pca/pursuit_in_one_pass.hpp"
+#include "robust_pca/pursuit.hpp"
 
 namespace quoin {
 
 using namespace host;
 
+namespace {
+
+/// Whether m_ij was observed; without a mask all are.
+bool seen(MatrixView<const std::uint8_t> observed, Index i, Index j) { return !observed.data || observed(i, j) != 0; }
+
+}  // namespace
+
 template <>
 PursuitSums read_sums(Context<Host>&, SumsView<Host> sums) {
     return *sums.data;
+}
+
+template <class T, class D>
+void copy_observed(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed, View<T, D> X) {
+    for_parts(team(ctx, 0, M.rows * M.cols), M.cols, [&](Index j) {
+        for (Index i = 0; i < M.rows; ++i) X(i, j) = seen(observed, i, j) ? M(i, j) : T(0);
+    });
 }
 
 template <class T, class D>
@@ -62,11 +76,7 @@ void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View
     });
     PursuitSums& total = *sums.data;
     total.sparse = total.change = total.nonzeros = 0;
-    for (const PursuitSums& part : parts) {
-        total.sparse += part.sparse;
-        total.change += part.change;
-        total.nonzeros += part.nonzeros;
-    }
+    for (const PursuitSums& part : parts) total.add(part);
 }
 
 template <class T, class D>
@@ -158,14 +168,11 @@ void update_low_rank_and_multipliers(Context<D>& ctx, View<const T, D> P, View<c
     });
     PursuitSums& total = *sums.data;
     total.residual = total.multipliers = 0;
-    for (const PursuitSums& part : parts) {
-        total.residual += part.residual;
-        total.multipliers += part.multipliers;
-    }
+    for (const PursuitSums& part : parts) total.add(part);
     ctx.state().add_flops(flops);
 }
 
-QUOIN_IMPLEMENT(Host, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
-                update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
+QUOIN_IMPLEMENT(Host, copy_observed, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
+                update_low_rank_and_multipliers)
 
 }  // namespace quoin

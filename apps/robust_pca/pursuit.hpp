@@ -18,6 +18,14 @@ struct PursuitSums {
     double nonzeros = 0;     ///< of S among them
     double residual = 0;     ///< ‖Z‖_F² over the observed entries
     double multipliers = 0;  ///< ‖Y‖_F²
+
+    void add(const PursuitSums& part) {
+        sparse += part.sparse;
+        change += part.change;
+        nonzeros += part.nonzeros;
+        residual += part.residual;
+        multipliers += part.multipliers;
+    }
 };
 /// A 1×1 view of them in D's memory.
 template <class D>
@@ -25,6 +33,10 @@ using SumsView = MatrixView<PursuitSums, D>;
 /// Copies the sums to the host. Waits.
 template <class D>
 PursuitSums read_sums(Context<D>& ctx, SumsView<D> sums);
+
+/// X := M where observed, 0 elsewhere.
+template <class T, class D>
+void copy_observed(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed, View<T, D> X);
 
 /// S := shrink(M − L + Y/μ, threshold), X := M − S + Y/μ in place of L, in one pass. Where not observed S := 0 and X :=
 /// L. Sums: sparse, change, nonzeros.
@@ -54,6 +66,9 @@ void right_singular_vectors(Context<D>& ctx, View<T, D> R, SpectrumNeeds needs, 
 /// P := V diag(weights) Vᵀ for Vᵀ r×n. 2rn² flops. A GPU sums in double up to 6144 rows of Vᵀ.
 template <class T, class D>
 void weighted_projector(Context<D>& ctx, View<const T, D> Vt, std::span<const Real<T>> weights, View<T, D> P);
+
+// A device has one of two ways to end a step, as its `PursuitTuning<D>::keeps_last_step` says: without it
+// `update_low_rank_and_multipliers`, with it `update_multipliers_and_sparse`, and `multiply_right` at the end.
 
 /// L := X P in place of X, Z = M − L − S, Y += μ Z where observed. P is symmetric. 2mn² flops, one pass.
 /// Sums: residual, multipliers.

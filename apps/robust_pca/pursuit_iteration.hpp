@@ -5,7 +5,8 @@
 //     spectrum_of_M(needs)         Σ of M
 //     start(scale, μ)              Y := scale M, L := S := 0;  S := shrink(M − L + Y/μ, λ/μ), X := M − S + Y/μ
 //     spectrum(needs)              Σ of X, and V, which the steps keep
-//     correct(weights, μ, μ')      L := X V diag(weights) Vᵀ, Y += μ(M − L − S) unless stable; sums of S, the change of S, Z and Y
+//     correct(weights, μ, μ')      L := X V diag(weights) Vᵀ, Y += μ(M − L − S) unless stable; sums of S, the change of
+//                                  S, Z and Y
 //     go_on(μ')                    S and X of the next iteration
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "primitives.hpp"
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 #include "robust_pca/pursuit.hpp"
 
 namespace quoin {
@@ -53,6 +54,28 @@ void check_options(MatrixView<const T, D> M, const RobustPcaOptions<T, D>& optio
     fits("Y", options.Y);
 }
 
+// Windows of columns, as `RobustPcaWindows` and `RobustPcaOfFrames` have them.
+
+inline void check_window_sizes(Index rows, Index carried) {
+    if (rows >= 0 && carried >= 0) return;
+    throw InvalidArgument(
+        fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
+}
+inline void check_window_columns(Index count) {
+    if (count < 1) throw InvalidArgument(fmt::format("a window must have columns, and {} are asked for", count));
+}
+/// `has_columns`: whether the window's columns were given.
+template <class T, class D>
+void check_window(bool has_columns, const RobustPcaOptions<T, D>& options) {
+    if (!has_columns) throw InvalidArgument("give the window its columns before it is solved");
+    if (options.L.data || options.Y.data || options.observed.data) {
+        throw InvalidArgument(
+            "windows take no L, no Y and no mask of entries: each starts from the background of the one before");
+    }
+}
+/// Returns which of a window's n columns the next window carries as column i of `kept`.
+inline Index carried_column(Index i, Index n, Index kept) { return (2 * i + 1) * n / (2 * kept); }
+
 /// Returns λ of the options, or else the λ of Candès, Li, Ma and Wright (2011).
 template <class T, class D>
 double lambda_of(const RobustPcaOptions<T, D>& options, Index m, Index n) {
@@ -68,7 +91,7 @@ struct PursuitOutcome {
 template <class T, class D, class Steps>
 PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOptions<T, D>& options) {
     /// Largest μ over its first value.
-    constexpr double most_growth = 1e7;
+    constexpr double max_growth = 1e7;
     /// Number of iterations without a new least error after which the accuracy of T is taken to be exhausted.
     constexpr Index patience = 25;
     /// Largest distance of L from the minimum of its step, over the error of the step before.
@@ -90,7 +113,7 @@ PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOpt
                 : options.mu > 0 ? options.mu
                 : grows          ? 1.25 / norm2
                                  : static_cast<double>(m) * static_cast<double>(n) / (4 * norms.sum);
-    const double most_mu = stable ? stable_mu : most_growth * mu;
+    const double max_mu = stable ? stable_mu : max_growth * mu;
     // Y = M / max(‖M‖₂, ‖M‖_max / λ)
     steps.start(grows && !stable ? 1 / std::max(norm2, norms.largest / lambda) : 0, mu);
 
@@ -110,7 +133,7 @@ PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOpt
             nuclear += sigma - 1 / mu;
             weights.push_back(static_cast<T>((sigma - 1 / mu) / sigma));
         }
-        const double next_mu = grows ? std::min(options.rho * mu, most_mu) : mu;
+        const double next_mu = grows ? std::min(options.rho * mu, max_mu) : mu;
         const PursuitSums found = steps.correct(weights, mu, next_mu);
         const double residual = std::sqrt(found.residual / norms.squares),
                      dual_residual = stable ? 0 : mu * std::sqrt(found.change / found.multipliers);
@@ -122,7 +145,7 @@ PursuitOutcome iterate(Steps& steps, const EntryNorms& norms, const RobustPcaOpt
                           : std::max(residual, dual_residual),
                   nuclear + lambda * found.sparse + (stable ? mu / 2 * found.residual : 0), rank,
                   static_cast<Index>(found.nonzeros), mu, seconds()};
-        const bool at_last_mu = !stable || mu == most_mu;
+        const bool at_last_mu = !stable || mu == max_mu;
         const bool goes_on = !options.on_step || options.on_step(f.last);
         if (at_last_mu && f.last.error <= options.tolerance) {
             f.end = PursuitEnd::Converged;

@@ -1,6 +1,6 @@
 // Principal component pursuit: inexact ALM (Lin, Chen and Ma 2010) and alternating directions with constant μ.
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <optional>
 
-#include "algorithms/range_scaling.hpp"
+#include "algorithms/one_matrix/range_scaling.hpp"
 #include "devices.hpp"
 #include "robust_pca/pursuit.hpp"
 #include "robust_pca/pursuit_iteration.hpp"
@@ -49,7 +49,7 @@ class Passes {
 public:
     Passes(Context<D>& ctx, MatrixView<const T, D> M, MatrixView<const std::uint8_t, D> observed, RobustPca<T, D>& f)
         : ctx_(ctx), M_(M), observed_(observed), f_(f), sums_(ctx, 1, 2) {
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             next_X_ = Matrix<T, D>(ctx, M.rows, M.cols);
             next_S_ = Matrix<T, D>(ctx, M.rows, M.cols);
         }
@@ -61,7 +61,7 @@ public:
     /// L = X P;  Z = M − L − S;  Y += μ Z. The sums of this iteration. A stable pursuit has Y = 0, and μ = 0 here.
     PursuitSums correct(MatrixView<const T, D> P, double mu, double next_mu) {
         const Span span(ctx_, "L, Y and S");
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             update_multipliers_and_sparse<T>(ctx_, f_.L.view(), P, M_, f_.S.view(), observed_, mu, next_mu,
                                              f_.lambda / next_mu, f_.Y.view(), next_X_.view(), next_S_.view(),
                                              sums(now_), sums(1 - now_));
@@ -73,7 +73,7 @@ public:
     }
     /// To the S and X of the next iteration.
     void go_on(double next_mu) {
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             std::swap(f_.L, next_X_);
             std::swap(f_.S, next_S_);
             now_ = 1 - now_;
@@ -83,7 +83,7 @@ public:
     }
     /// L in its place, for the P of the last iteration.
     void end(MatrixView<const T, D> P) {
-        if (keeps_last_step) {
+        if constexpr (keeps_last_step) {
             multiply_right<T>(ctx_, f_.L.view(), P, next_X_.view());
             std::swap(f_.L, next_X_);
             ctx_.wait();
@@ -115,22 +115,20 @@ public:
     void check() { throw_if_stopped(ctx_); }
 
     const std::vector<T>& spectrum_of_M(SpectrumNeeds needs) {
-        scaled_copy<T>(ctx_, 1, M_, options_.observed, f_.L.view());
-        x_.find(ctx_, f_.L.view(), needs);
-        return x_.s;
+        return spectrum(needs);  // L is M before the first step
     }
     void start(double scale_of_Y, double mu) {
+        if (options_.Y.data) {
+            copy<T>(ctx_, options_.Y, f_.Y.view());
+        } else if (scale_of_Y > 0) {
+            scaled_copy<T>(ctx_, scale_of_Y, f_.L.view(), f_.Y.view());
+        } else {
+            set_zero(ctx_, f_.Y.view());
+        }
         if (options_.L.data) {
             copy<T>(ctx_, options_.L, f_.L.view());
         } else {
             set_zero(ctx_, f_.L.view());
-        }
-        if (options_.Y.data) {
-            copy<T>(ctx_, options_.Y, f_.Y.view());
-        } else if (scale_of_Y > 0) {
-            scaled_copy<T>(ctx_, scale_of_Y, M_, options_.observed, f_.Y.view());
-        } else {
-            set_zero(ctx_, f_.Y.view());
         }
         set_zero(ctx_, f_.S.view());
         passes_.emplace(ctx_, M_, options_.observed, f_);
@@ -158,12 +156,12 @@ private:
     std::optional<Passes<T, D>> passes_;
 };
 
-/// For m >= n, and norms of M whose squares T holds.
+/// For m >= n, and norms of M whose squares T holds. `known`: M with 0 in the entries that are not observed.
 template <class T, class D>
-RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, const EntryNorms& norms,
+RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, Matrix<T, D>&& known, const EntryNorms& norms,
                        const RobustPcaOptions<T, D>& options) {
     RobustPca<T, D> f;
-    f.L = Matrix<T, D>(ctx, M.rows, M.cols);
+    f.L = std::move(known);
     f.S = Matrix<T, D>(ctx, M.rows, M.cols);
     f.Y = Matrix<T, D>(ctx, M.rows, M.cols);
     f.lambda = lambda_of(options, M.rows, M.cols);
@@ -191,12 +189,16 @@ constexpr int safe_for_pursuit = Scalar<T>::safe_exponent / 2;
 /// and λ.
 template <class T, class D>
 RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaOptions<T, D> options) {
-    const EntryNorms norms = entry_norms<T>(ctx, M, options.observed);
+    Matrix<T, D> known(ctx, M.rows, M.cols);
+    copy_observed<T>(ctx, M, options.observed, known.view());
+    const EntryNorms norms = entry_norms<T>(ctx, known.view());
     const int e = range_exponent<T>(norms.largest, safe_for_pursuit<T>);
-    if (e == 0) return pursue<T, D>(ctx, M, norms, options);
+    if (e == 0) return pursue<T, D>(ctx, M, std::move(known), norms, options);
 
-    const Matrix<T, D> scaled = scaled_by_power<T, D>(ctx, -e, M, options.observed);
-    Matrix<T, D> L;
+    scale_by_power<T, D>(ctx, -e, known.view(), known.view());
+    const EntryNorms scaled_norms = entry_norms<T>(ctx, known.view());
+    Matrix<T, D> scaled(ctx, M.rows, M.cols), L;
+    copy<T>(ctx, known.view(), scaled.view());
     if (options.L.data) {
         L = scaled_by_power<T, D>(ctx, -e, options.L);
         options.L = L.view();
@@ -213,7 +215,7 @@ RobustPca<T, D> pursue_in_range(Context<D>& ctx, MatrixView<const T, D> M, Robus
             return told(step);
         };
     }
-    RobustPca<T, D> f = pursue<T, D>(ctx, scaled.view(), entry_norms<T>(ctx, scaled.view(), options.observed), options);
+    RobustPca<T, D> f = pursue<T, D>(ctx, scaled.view(), std::move(known), scaled_norms, options);
     scale_by_power<T, D>(ctx, e, f.L.view(), f.L.view());
     scale_by_power<T, D>(ctx, e, f.S.view(), f.S.view());
     restore(f.last);
@@ -245,15 +247,12 @@ RobustPca<T, D> robust_pca(Context<D>& ctx, MatrixView<const T, D> M, RobustPcaO
 
 template <class T, class D>
 RobustPcaWindows<T, D>::RobustPcaWindows(Index rows, Index carried) : rows_(rows), carried_(carried) {
-    if (rows < 0 || carried < 0) {
-        throw InvalidArgument(
-            fmt::format("windows of {} rows that carry {} columns: both must be 0 or more", rows, carried));
-    }
+    check_window_sizes(rows, carried);
 }
 
 template <class T, class D>
 MatrixView<T, D> RobustPcaWindows<T, D>::columns(Context<D>& ctx, Index count) {
-    if (count < 1) throw InvalidArgument(fmt::format("a window must have columns, and {} are asked for", count));
+    check_window_columns(count);
     const Index carried = background_.cols();
     if (M_.cols() < carried + count) {
         M_ = {};
@@ -266,18 +265,14 @@ MatrixView<T, D> RobustPcaWindows<T, D>::columns(Context<D>& ctx, Index count) {
 
 template <class T, class D>
 auto RobustPcaWindows<T, D>::pursue(Context<D>& ctx, RobustPcaOptions<T, D> options) -> Window {
-    if (count_ == 0) throw InvalidArgument("give the window its columns before it is solved");
-    if (options.L.data || options.Y.data || options.observed.data) {
-        throw InvalidArgument(
-            "windows take no L, no Y and no mask of entries: each starts from the background of the one before");
-    }
+    check_window(count_ > 0, options);
     const Index carried = background_.cols(), n = carried + count_;
     Window window{robust_pca<T, D>(ctx, M_.view().col_block({0, n}), options), carried};
     count_ = 0;
     const Index kept = std::min(carried_, n);
     if (background_.cols() != kept) background_ = Matrix<T, D>(ctx, rows_, kept);
     for (Index i = 0; i < kept; ++i) {
-        const Index j = (2 * i + 1) * n / (2 * kept);
+        const Index j = carried_column(i, n, kept);
         copy<T>(ctx, window.parts.L.view().col_block({j, j + 1}), background_.view().col_block({i, i + 1}));
     }
     return window;
@@ -295,8 +290,8 @@ void RobustPcaWindows<T, D>::set_background(Matrix<T, D> background) {
 template <class T>
 double noise_between_columns(MatrixView<const T> M) {
     constexpr double three_quarters_of_size = 1.1503493804;  // Φ⁻¹(7/8)
-    constexpr Index most_rows = 1 << 16;
-    const Index step = std::max<Index>(1, M.rows / most_rows);
+    constexpr Index max_rows = 1 << 16;
+    const Index step = std::max<Index>(1, M.rows / max_rows);
     std::vector<T> changes;
     for (Index j = 1; j < M.cols; ++j) {
         for (Index i = 0; i < M.rows; i += step) changes.push_back(static_cast<T>(std::abs(M(i, j) - M(i, j - 1))));

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 namespace quoin {
 

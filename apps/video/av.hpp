@@ -13,6 +13,7 @@ extern "C" {
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "video/frame.hpp"
 
@@ -50,6 +51,18 @@ template <class Owner>
 Owner own(typename Owner::pointer object) {
     if (object == nullptr) out_of_memory();
     return Owner(object);
+}
+
+/// Returns a stream of bytes that FFmpeg reads by `read` or writes by `write`, each called with `self`, data and their
+/// number. A stream without one of them has nullptr there. Throws OutOfMemory.
+template <class Read, class Write, class Seek>
+Io make_io(void* self, Read read, Write write, Seek seek) {
+    constexpr int buffer_bytes = 1 << 16, writes = !std::is_null_pointer_v<Write>;
+    auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
+    if (buffer == nullptr) out_of_memory();
+    AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, writes, self, read, write, seek);
+    if (io == nullptr) av_free(buffer);
+    return own<Io>(io);
 }
 
 /// Allocates a picture with rows padded for FFmpeg's vector code. Throws OutOfMemory.

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 namespace quoin::video {
 

@@ -9,7 +9,7 @@
 namespace quoin::video {
 namespace {
 
-constexpr std::size_t most_frames = 4096, most_seams = 60;
+constexpr std::size_t max_frames = 4096, max_seams = 60;
 constexpr const char *of_rank = "#b2501e", *of_threshold = "#1f5fa8", *of_foreground = "#2b7a3d",
                      *of_change = "#6b4c9a";
 
@@ -32,17 +32,17 @@ double largest(const std::vector<double>& values, double otherwise) {
 void Decisions::add(const FrameDecision& frame) {
     if (count_++ % stride_ != 0) return;
     kept_.push_back(frame);
-    if (kept_.size() < most_frames) return;
+    if (kept_.size() < max_frames) return;
     for (std::size_t i = 0; 2 * i < kept_.size(); ++i) kept_[i] = kept_[2 * i];
     kept_.resize((kept_.size() + 1) / 2);
     stride_ *= 2;
 }
 
 void Decisions::begin_window(double iterations) {
-    if (windows_.size() <= most_seams) windows_.push_back({frames(), iterations});
+    if (windows_.size() <= max_seams) windows_.push_back({frames(), iterations});
 }
 
-std::string decisions_svg(const Decisions& decisions, const std::string& method, double least_threshold) {
+std::string decisions_svg(const Decisions& decisions, const std::string& method, double min_threshold) {
     std::vector<double> frames;
     for (std::size_t i = 0; i < decisions.kept().size(); ++i)
         frames.push_back(static_cast<double>(i) * decisions.stride());
@@ -50,7 +50,7 @@ std::string decisions_svg(const Decisions& decisions, const std::string& method,
     figure.text(figure.left, 20, "start", method);
 
     const std::vector<Decisions::Window>& windows = decisions.windows();
-    const bool draws_seams = windows.size() > 1 && windows.size() <= most_seams;
+    const bool draws_seams = windows.size() > 1 && windows.size() <= max_seams;
     const auto panel = [&](double top, double high) { return plot::Panel{top, top + 120, 0, 1.08 * high}; };
     const auto draw = [&](const plot::Panel& p, const char* name, const char* color, const char* unit,
                           double smallest_tick = 0) {
@@ -86,7 +86,7 @@ std::string decisions_svg(const Decisions& decisions, const std::string& method,
                     fmt::format("{:g} iterations", windows[k].iterations));
     draw_by_window(rank, ranks, of_rank, 1.8);
 
-    double most = least_threshold;
+    double most = min_threshold;
     std::vector<double> thresholds[3];
     for (std::size_t q = 0; q < 3; ++q) {
         thresholds[q] = values_of(decisions, [q](const FrameDecision& f) { return f.threshold[q]; });
@@ -96,9 +96,9 @@ std::string decisions_svg(const Decisions& decisions, const std::string& method,
     draw(threshold, "threshold", of_threshold, "");
     figure.text(figure.right, threshold.top - 6, "end",
                 "grey levels that 10%, 50% and 90% of the entries must differ by");
-    if (least_threshold > 0)
+    if (min_threshold > 0)
         figure.out("<path d=\"M{:.1f},{:.1f}H{:.1f}\" stroke=\"#666666\" stroke-dasharray=\"5 4\"/>\n", figure.left,
-                   threshold.y(least_threshold), figure.right);
+                   threshold.y(min_threshold), figure.right);
     for (std::size_t q = 0; q < 3; ++q) draw_by_window(threshold, thresholds[q], of_threshold, q == 1 ? 2.2 : 1.0);
 
     const std::vector<double> shares = values_of(decisions, [](const FrameDecision& f) { return 100 * f.foreground; });

@@ -46,8 +46,8 @@ private:
 };
 
 /// Draws panels over the frames: rank, threshold of the mask, foreground and change of the background, with a dashed
-/// line at each seam of two windows, as a self-contained SVG file. `method` is the line above them. `least_threshold`,
+/// line at each seam of two windows, as a self-contained SVG file. `method` is the line above them. `min_threshold`,
 /// in grey levels, is drawn if it is not 0.
-std::string decisions_svg(const Decisions& decisions, const std::string& method, double least_threshold);
+std::string decisions_svg(const Decisions& decisions, const std::string& method, double min_threshold);
 
 }  // namespace quoin::video

@@ -30,8 +30,9 @@ int orientation_of_tiff(std::string_view tiff) {
     return 1;
 }
 
-/// The content of the first piece called `name`, from `at` on. A piece has a header of 8 bytes, its name at `name_at` and the size of
-/// its content at `size_at`. `trailer` bytes follow the content, and if `even` one more after an odd size.
+/// The content of the first piece called `name`, from `at` on. A piece has a header of 8 bytes, its name at `name_at`
+/// and the size of its content at `size_at`. `trailer` bytes follow the content, and if `even` one more after an odd
+/// size.
 std::string_view find_piece(std::string_view file, std::size_t at, std::string_view name, std::size_t name_at,
                             std::size_t size_at, bool little_endian, std::size_t trailer, bool even) {
     while (at + 8 <= file.size()) {

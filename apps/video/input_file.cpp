@@ -45,7 +45,6 @@ const AVInputFormat* camera_format(const std::string& path) {
 
 InputFile::InputFile(const std::string& path, bool single_image, bool (*stopped)())
     : path_(path), single_image_(single_image), stopped_(stopped) {
-    constexpr int buffer_bytes = 1 << 16;
     const bool stream = names_stream(path), address = stream && path != "-";
     if (!stream) file_.emplace(path);
     const AVInputFormat* const format = single_image         ? av_find_input_format("image2")
@@ -61,13 +60,8 @@ InputFile::InputFile(const std::string& path, bool single_image, bool (*stopped)
     if (address) {
         avformat_network_init();
     } else {
-        auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
-        if (buffer == nullptr) av::out_of_memory();
-        AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, 0, this, stream ? read_standard_input : read,
-                                             nullptr, stream ? nullptr : seek);
-        if (io == nullptr) av_free(buffer);
-        io_ = av::own<av::Io>(io);
-        demuxer->pb = io;
+        io_ = av::make_io(this, stream ? read_standard_input : read, nullptr, stream ? nullptr : seek);
+        demuxer->pb = io_.get();
         av_dict_set(&options, "protocol_whitelist", "none", 0);  // a playlist opens no other file and no connection
     }
     if (single_image) av_dict_set(&options, "pattern_type", "none", 0);

@@ -21,7 +21,8 @@ template <class T>
 void set_motion_mask(const FrameFormat& format, std::span<const T> r, std::span<const float> noise, double threshold,
                      std::span<std::uint8_t> mask);
 
-/// The difference from the background that starts a mask in a pixel of noise σ, in one channel alone: 3 max(σ, threshold / 2) of grey.
+/// The difference from the background that starts a mask in a pixel of noise σ, in one channel alone: 3 max(σ,
+/// threshold / 2) of grey.
 double starting_difference(const FrameFormat& format, double noise, double threshold);
 
 /// 255 where |s| is above the threshold in one of the channels, 0 elsewhere.

@@ -41,10 +41,10 @@ void smooth_noise(const FrameFormat& format, std::span<const float> noise, std::
 template <class T>
 std::vector<float> noise_levels(const FrameFormat& format, Index frames,
                                 const std::function<void(Range rows, MatrixView<T> R)>& residuals) {
-    constexpr Index rows_at_once = 1 << 14, most_entries = 1 << 21;
+    constexpr Index rows_at_once = 1 << 14, max_entries = 1 << 21;
     const Index rows = format.bytes();
     const Index spans = std::max<Index>(frames / span_frames, frames > 0);  // the last one has the frames that are left
-    const Index height = std::clamp<Index>(most_entries / std::max<Index>(frames, 1), 64, rows_at_once);
+    const Index height = std::clamp<Index>(max_entries / std::max<Index>(frames, 1), 64, rows_at_once);
     std::vector<float> squares(static_cast<std::size_t>(rows));
     Matrix<T> R(height, frames);
     for (Index first = 0; first < rows; first += height) {

@@ -12,8 +12,8 @@ namespace quoin::video {
 class PictureSource {
 public:
     virtual ~PictureSource() = default;
-    /// Null at the end. Its time stamp, which grows, and duration are in units of `time_unit`; it has the shape of its pixels and, if it
-    /// is not stored upright, a display matrix. Throws UnreadableFile.
+    /// Null at the end. Its time stamp, which grows, and duration are in units of `time_unit`; it has the shape of its
+    /// pixels and, if it is not stored upright, a display matrix. Throws UnreadableFile.
     virtual av::Picture next() = 0;
     /// The file that the last picture came from.
     virtual const std::string& path() const = 0;

@@ -12,14 +12,9 @@ namespace quoin::video {
 struct StreamWriter::Impl {
     Impl(int descriptor_, FrameFormat format_, Ratio unit_, Ratio pixel_aspect)
         : descriptor(descriptor_), format((check_format(format_), format_)), unit(av::rational(unit_)) {
-        constexpr int buffer_bytes = 1 << 16;
         av::silence();
-        auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
-        if (buffer == nullptr) av::out_of_memory();
         const auto send = [](void* self, auto* data, int bytes) { return static_cast<Impl*>(self)->send(data, bytes); };
-        AVIOContext* context = avio_alloc_context(buffer, buffer_bytes, 1, this, nullptr, send, nullptr);
-        if (context == nullptr) av_free(buffer);
-        io = av::own<av::Io>(context);
+        io = av::make_io(this, nullptr, send, nullptr);
         io->direct = 1;  // a frame is sent from where it is
         AVFormatContext* allocated = nullptr;
         avformat_alloc_output_context2(&allocated, nullptr, "nut", nullptr);

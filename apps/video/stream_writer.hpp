@@ -7,7 +7,8 @@
 
 namespace quoin::video {
 
-/// Writes frames to a file descriptor as they come, uncompressed in a NUT stream: `ffplay -` shows it, `ffmpeg -i -` takes it.
+/// Writes frames to a file descriptor as they come, uncompressed in a NUT stream: `ffplay -` shows it, `ffmpeg -i -`
+/// takes it.
 class StreamWriter {
 public:
     /// Throws InvalidArgument (a size that no picture has), UnwritableFile, OutOfMemory.
@@ -15,8 +16,8 @@ public:
     StreamWriter(int descriptor, FrameFormat format, Ratio unit, Ratio pixel_aspect);
     ~StreamWriter();
 
-    /// The frame, which is shown after the one before, has left when this returns. Throws InvalidArgument (a frame of another size),
-    /// UnwritableFile.
+    /// The frame, which is shown after the one before, has left when this returns. Throws InvalidArgument (a frame of
+    /// another size), UnwritableFile.
     void write(std::span<const std::uint8_t> frame, FrameTime time);
 
 private:

@@ -9,9 +9,9 @@
 
 namespace quoin::video {
 
-/// A street in grey, without noise: houses, a tree and a lamp under a sun that a cloud covers and uncovers in three steps, and
-/// walkers and cars before them. The background is one of three pictures, so the matrix of the frames is one of rank 3 plus one
-/// that is 0 where nothing moves: what robust PCA takes apart.
+/// A street in grey, without noise: houses, a tree and a lamp under a sun that a cloud covers and uncovers in three
+/// steps, and walkers and cars before them. The background is one of three pictures, so the matrix of the frames is one
+/// of rank 3 plus one that is 0 where nothing moves: what robust PCA takes apart.
 class StreetScene : public Scene {
 public:
     /// One channel. Throws InvalidArgument for a frame smaller than 32×32.

@@ -26,16 +26,11 @@ namespace {
 class Output {
 public:
     explicit Output(const std::string& path) : path_(path), file_(path) {
-        constexpr int buffer_bytes = 1 << 16;
-        auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
-        if (buffer == nullptr) av::out_of_memory();
         // `data` points to const in FFmpeg 7 and later
         const auto write = [](void* self, auto* data, int bytes) {
             return static_cast<Output*>(self)->write(data, bytes);
         };
-        AVIOContext* io = avio_alloc_context(buffer, buffer_bytes, 1, this, nullptr, write, seek);
-        if (io == nullptr) av_free(buffer);
-        io_ = av::own<av::Io>(io);
+        io_ = av::make_io(this, nullptr, write, seek);
     }
     Output(const Output&) = delete;
     Output& operator=(const Output&) = delete;

@@ -39,8 +39,8 @@ struct FilmShape {
     Ratio pixel_aspect;
 };
 
-/// Writes one .mp4 of the frames of several parts that VideoWriter wrote in one format and `rate`, in order, without encoding them
-/// anew; it appears complete or not at all. Frame k is shown at shape.times[k].
+/// Writes one .mp4 of the frames of several parts that VideoWriter wrote in one format and `rate`, in order, without
+/// encoding them anew; it appears complete or not at all. Frame k is shown at shape.times[k].
 ///
 /// Throws UnreadableFile, UnwritableFile, OutOfMemory, InvalidArgument (no frame, or another number of times).
 void join_videos(const std::vector<std::string>& parts, const std::string& path, double rate, const FilmShape& shape);

@@ -32,7 +32,7 @@ void add_trace_argument(CLI::App& command, std::string& path) {
     command
         .add_option("--trace", path,
                     "Write a timeline of the computation and of the copies to and from a GPU, for chrome://tracing,\n"
-                    "ui.perfetto.dev or bench/trace_plot.py")
+                    "ui.perfetto.dev or bench/plots/timeline.py")
         ->type_name("FILE");
 }
 

@@ -17,7 +17,8 @@ Index parse_byte_size(const std::string& argument, const std::string& text);
 /// Adds `name` SIZE to a command; `bytes` stays as it is where that is not given.
 void add_byte_size_argument(CLI::App& command, const std::string& name, Index& bytes, const std::string& help);
 
-/// Bytes a second in "25GB/s", units as above, and seconds in "2us", "1.5 ms", "3s"; the units are ns, us, ms, s. Throw as above.
+/// Bytes a second in "25GB/s", units as above, and seconds in "2us", "1.5 ms", "3s"; the units are ns, us, ms, s. Throw
+/// as above.
 double parse_byte_rate(const std::string& argument, const std::string& text);
 double parse_seconds(const std::string& argument, const std::string& text);
 

@@ -16,8 +16,8 @@ private:
     std::vector<std::string> names_;
 };
 
-/// Adds the hidden flag --describe, which prints the commands and options of `program` as JSON. Man pages and shell completion
-/// are made from it.
+/// Adds the hidden flag --describe, which prints the commands and options of `program` as JSON. Man pages and shell
+/// completion are made from it.
 void add_describe_flag(CLI::App& program);
 
 }  // namespace quoin::cli

@@ -92,7 +92,7 @@ void add_reading_arguments(CLI::App& command, MatrixFileOptions& options) {
 }
 
 MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index memory) {
-    options.most_unpacked_bytes = static_cast<Index>(memory_cap(memory));
+    options.max_unpacked_bytes = static_cast<Index>(memory_cap(memory));
     MatrixFile file(path, options);
     if (const std::string remark = file.remark(); !remark.empty())
         fmt::print(stderr, "quoin: {}: {}\n", file.path(), remark);

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "io/atomic_file.hpp"
 #include "quoin/error.hpp"
 
 namespace quoin::cli {
@@ -35,12 +34,6 @@ void require_writable(const std::string& path, const std::vector<std::string>& i
         throw UnwritableFile(path, "is an input file, and the output would overwrite it: write to another folder");
     const fs::path parent = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
     if (access(parent.c_str(), W_OK | X_OK) != 0) throw UnwritableFile(path, std::strerror(errno));
-}
-
-void write_text(const std::string& path, const std::string& text) {
-    io::AtomicFile file(path);
-    file.write_at(0, text.data(), text.size());
-    file.commit();
 }
 
 void flush_output() {

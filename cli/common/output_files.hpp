@@ -3,19 +3,21 @@
 #include <string>
 #include <vector>
 
+#include "io/atomic_file.hpp"
+
 namespace quoin::cli {
 
-/// Throws UnwritableFile where a file `path` cannot be created or replaced, so that no long computation is lost, or is one of the
-/// `inputs`, by whatever path or link.
+/// Throws UnwritableFile where a file `path` cannot be created or replaced, so that no long computation is lost, or is
+/// one of the `inputs`, by whatever path or link.
 void require_writable(const std::string& path, const std::vector<std::string>& inputs = {});
 
-/// Writes a file of text, which appears complete or not at all. Throws UnwritableFile.
-void write_text(const std::string& path, const std::string& text);
+using io::write_text;
 
 /// Writes what stdout still holds. Throws UnwritableFile where a write to stdout has failed, now or earlier.
 void flush_output();
 
-/// The folder of --out. Created if missing, with its parents; those it created are removed again unless `keep` is called.
+/// The folder of --out. Created if missing, with its parents; those it created are removed again unless `keep` is
+/// called.
 class OutputDirectory {
 public:
     /// `inputs`: paths of files that are read. Throws UnwritableFile.
@@ -26,8 +28,8 @@ public:
 
     /// Path of the file `name` in it, known to be writable and none of the inputs. Throws UnwritableFile.
     std::string file(const std::string& name);
-    /// Throws UnwritableFile where one of `names`, all that the command may write, is there and `file` was not asked for it: it was
-    /// left by a run with other options, and would pass for a part of this one's result.
+    /// Throws UnwritableFile where one of `names`, all that the command may write, is there and `file` was not asked
+    /// for it: it was left by a run with other options, and would pass for a part of this one's result.
     void refuse_leftovers(const std::vector<std::string>& names) const;
     void keep() { created_.clear(); }
 

@@ -26,7 +26,7 @@ double frobenius_norm(MatrixView<const T> A) {
 }  // namespace
 
 template <class T>
-StreamedAccuracy<T>::StreamedAccuracy(Index k, Index n) : StreamedAccuracy(k, {0, n}, most_rows) {}
+StreamedAccuracy<T>::StreamedAccuracy(Index k, Index n) : StreamedAccuracy(k, {0, n}, max_rows) {}
 
 template <class T>
 StreamedAccuracy<T>::StreamedAccuracy(Index k, Range J, Index tile)

@@ -16,7 +16,7 @@ namespace quoin::cli {
 template <class T>
 class StreamedAccuracy {
 public:
-    static constexpr Index most_rows = 256;
+    static constexpr Index max_rows = 256;
 
     /// Begins a single pass for a Q of k columns and an A of n >= k columns.
     explicit StreamedAccuracy(Index k, Index n);

@@ -107,10 +107,6 @@ struct BatchedFactors;
 template <class T, class D = Host>
 class BatchedQR {
 public:
-    BatchedQR(BatchedQR&&) noexcept;
-    BatchedQR& operator=(BatchedQR&&) noexcept;
-    ~BatchedQR();
-
     Index count() const;
     Index rows(Index b) const;
     Index cols(Index b) const;
@@ -140,8 +136,8 @@ public:
 
 private:
     friend struct InsideBatch;
-    explicit BatchedQR(std::unique_ptr<BatchedFactors<T, D>> inside);
-    std::unique_ptr<BatchedFactors<T, D>> inside_;
+    explicit BatchedQR(detail::Owned<BatchedFactors<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<BatchedFactors<T, D>> inside_;
 };
 
 /// Factors A_b = Q_b R_b for every matrix of a batch, which is only read: any number of matrices, any shapes.
@@ -170,7 +166,8 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<T, D> A, Options options = {}) {
 /// Writes the thin Q_b (m×k) and R_b (k×n) of every matrix to the caller's memory and keeps nothing else. Writes only R
 /// if Q has no matrices. Bounds and errors are as above. Neither Q nor R may overlap A.
 ///
-///     qr(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<double>(q, 16, 8, 16, 128, count), BatchView<double>(r, 8, 8, 8, 64, count));
+///     qr(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<double>(q, 16, 8, 16, 128, count),
+///        BatchView<double>(r, 8, 8, 8, 64, count));
 template <class T, class D>
 void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView<T, D>> Q,
         std::type_identity_t<BatchView<T, D>> R, Options options = {});
@@ -221,7 +218,8 @@ struct BatchedLeastSquares {
 /// results of the other matrices are not affected. On a GPU, small matrices near an end of T's range then get NaN, too,
 /// and the call does not wait if all matrices are small.
 ///
-///     auto s = least_squares(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<const double>(b, 16, 1, 16, 16, count));
+///     auto s = least_squares(ctx, BatchView<const double>(a, 16, 8, 16, 128, count),
+///                            BatchView<const double>(b, 16, 1, 16, 16, count));
 ///     // s.X[0], s.residual_norms[0], s.conditions[0]
 template <class T, class D>
 BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A,

@@ -9,7 +9,8 @@
 
 namespace quoin {
 
-/// The ranks of a Communicator as a grid: rank r is in process row r / cols and process column r % cols. The Communicator must outlive it.
+/// The ranks of a Communicator as a grid: rank r is in process row r / cols and process column r % cols. The
+/// Communicator must outlive it.
 ///
 /// Every rank makes one; nothing is sent for it. Throws InvalidArgument unless rows·cols is the number of ranks.
 class ProcessGrid {
@@ -64,8 +65,8 @@ struct CyclicAxis {
     }
 };
 
-/// An m×n matrix in ScaLAPACK's block-cyclic layout: blocks of row_block × col_block, the first one on the process (first_row,
-/// first_col). These are M, N, MB, NB, RSRC and CSRC of a descriptor.
+/// An m×n matrix in ScaLAPACK's block-cyclic layout: blocks of row_block × col_block, the first one on the process
+/// (first_row, first_col). These are M, N, MB, NB, RSRC and CSRC of a descriptor.
 struct BlockCyclic {
     Index rows = 0, cols = 0;
     Index row_block = 1, col_block = 1;
@@ -94,21 +95,17 @@ struct BlockCyclicView {
 template <class T, class D>
 struct BlockCyclicFactorization;
 
-/// A QR factorization A = QR of a block-cyclic m×n matrix, in LAPACK's format: V below the diagonal, R on and above it, tau.
-/// k = min(m, n).
+/// A QR factorization A = QR of a block-cyclic m×n matrix, in LAPACK's format: V below the diagonal, R on and above it,
+/// tau. k = min(m, n).
 ///
 /// **All ranks call its functions together**, in the same order, each with its own context. A call blocks until the
 /// other ranks have done their part, and throws one error on all ranks. The ProcessGrid must outlive the factorization.
 template <class T, class D = Host>
 class BlockCyclicQR {
 public:
-    BlockCyclicQR(BlockCyclicQR&&) noexcept;
-    BlockCyclicQR& operator=(BlockCyclicQR&&) noexcept;
-    ~BlockCyclicQR();
-
-    /// C := op(Q) C, C with m rows in blocks like A's, any columns. 4mkp − 2k²p flops of all ranks for p columns. Each rank sends
-    /// each panel of V once at most, and its sums of k·p/Pc words twice at most for each level of the tree of its process column.
-    /// Throws InvalidArgument if the rows of C are not distributed like A's.
+    /// C := op(Q) C, C with m rows in blocks like A's, any columns. 4mkp − 2k²p flops of all ranks for p columns. Each
+    /// rank sends each panel of V once at most, and its sums of k·p/Pc words twice at most for each level of the tree
+    /// of its process column. Throws InvalidArgument if the rows of C are not distributed like A's.
     void apply_q(Context<D>& ctx, Op op, BlockCyclicView<T, D> C) const;
     /// Returns this rank's part of the thin Q (m×k), in A's layout with k columns. 4mk² − 4k³/3 flops of all ranks at
     /// most.
@@ -136,22 +133,22 @@ public:
 
 private:
     friend struct InsideCyclic;
-    explicit BlockCyclicQR(std::unique_ptr<BlockCyclicFactorization<T, D>> inside);
-    std::unique_ptr<BlockCyclicFactorization<T, D>> inside_;
+    explicit BlockCyclicQR(detail::Owned<BlockCyclicFactorization<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<BlockCyclicFactorization<T, D>> inside_;
 };
 
 /// Factors A = QR for a block-cyclic matrix of any shape, in LAPACK's format. Every rank calls it, with the same
 /// layout. Blocks until all are done.
 ///
-/// Blocked Householder QR, right-looking, with look-ahead: the ranks of a process column factor a panel by one to three passes of Cholesky QR
-/// with certificates, or by TSQR, and Householder reconstruction (Ballard, Demmel, Grigori, Jacquelin, Nguyen and
-/// Solomonik 2014). V and T are sent along the process rows while the ranks apply the previous panel. On GPUs one rank
-/// factors a panel if there is one process row or A has up to 131 072 rows. The other ranks send it their rows of the
-/// panel.
+/// Blocked Householder QR, right-looking, with look-ahead: the ranks of a process column factor a panel by one to three
+/// passes of Cholesky QR with certificates, or by TSQR, and Householder reconstruction (Ballard, Demmel, Grigori,
+/// Jacquelin, Nguyen and Solomonik 2014). V and T are sent along the process rows while the ranks apply the previous
+/// panel. On GPUs one rank factors a panel if there is one process row or A has up to 131 072 rows. The other ranks
+/// send it their rows of the panel.
 ///
-/// ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A, column by column. The same run gives the same bits again. Other grids
-/// change R by rounding errors and signs. `panel_width` = 0 chooses it. 2mn² − 2n³/3 flops of all ranks for m >= n, and up to
-/// 2mw² more for each panel of w columns, by TSQR 4mw².
+/// ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A, column by column. The same run gives the same bits
+/// again. Other grids change R by rounding errors and signs. `panel_width` = 0 chooses it. 2mn² − 2n³/3 flops of all
+/// ranks for m >= n, and up to 2mw² more for each panel of w columns, by TSQR 4mw².
 ///
 /// An error of one rank is thrown on every rank, and its message names the rank. NonFiniteEntry has the row and the
 /// column in the whole matrix. Throws InvalidArgument if the ranks' arguments differ, or a layout or view is not valid.

@@ -42,10 +42,10 @@ enum class Reduction { Sum, Max };
 
 /// One of `size` ranks that send each other matrices of float, double or Index, of any number of elements.
 ///
-/// An engine carries the bytes: threads of this process (`run_ranks`), MPI (`MpiCommunicator` in quoin/mpi.hpp), or NCCL between GPUs
-/// (`NcclCommunicator` in quoin/nccl.hpp). Collective operations are built from these messages here, so no other part
-/// of Quoin knows the engine. Sums follow a fixed binary tree of ranks, whatever arrives first. Each send blocks until
-/// its data may be changed, except for `start_send`. Sender and receiver name each other.
+/// An engine carries the bytes: threads of this process (`run_ranks`), MPI (`MpiCommunicator` in quoin/mpi.hpp), or
+/// NCCL between GPUs (`NcclCommunicator` in quoin/nccl.hpp). Collective operations are built from these messages here,
+/// so no other part of Quoin knows the engine. Sums follow a fixed binary tree of ranks, whatever arrives first. Each
+/// send blocks until its data may be changed, except for `start_send`. Sender and receiver name each other.
 ///
 /// **GPUs.** Float and double are sent from and to the memory of a GPU, in the order of the context's work. NCCL sends
 /// them from GPU to GPU, and such a message only waits for the other rank's note. The other engines copy them through
@@ -91,7 +91,8 @@ public:
     /// note.
     template <class T, class D>
     int exchange(Context<D>& ctx, View<const T, D> A, View<T, D> B, int other, int note = 0);
-    /// A := A of `root` on every rank, unless root has a note. Returns root's note. ⌈log₂ size⌉ messages one after the other.
+    /// A := A of `root` on every rank, unless root has a note. Returns root's note. ⌈log₂ size⌉ messages one after the
+    /// other.
     template <class T, class D>
     int broadcast(Context<D>& ctx, View<T, D> A, int root = 0, int note = 0);
     /// A := sum or maximum of all ranks' A, in the host's memory, with the same bits on every rank and in every run.

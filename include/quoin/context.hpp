@@ -60,7 +60,8 @@ private:
 ///     copy<double>(ctx, A.view(), B.view());
 template <class T, class D>
 void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B);
-/// B := Aᵀ, both in D's memory: a row-major matrix is the transpose of a column-major one. 2mn words at the memory's rate.
+/// B := Aᵀ, both in D's memory: a row-major matrix is the transpose of a column-major one. 2mn words at the memory's
+/// rate.
 template <class T, class D>
 void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B);
 /// B := A, both in D's memory, A in either storage order.

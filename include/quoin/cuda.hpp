@@ -53,8 +53,8 @@ private:
 /// Results have the same bits from run to run on one kind of GPU. The arena grows at a plan's first use. Its memory and
 /// the memory of destroyed matrices are reused until the context and every matrix made with it are destroyed.
 ///
-/// `qr` waits once, at its end, for the certificate of a CholeskyQR method and for the result of the check of the input.
-/// It waits more often if CholeskyQR has more than 192 columns, or needs a second pass or another method.
+/// `qr` waits once, at its end, for the certificate of a CholeskyQR method and for the result of the check of the
+/// input. It waits more often if CholeskyQR has more than 192 columns, or needs a second pass or another method.
 /// BlockedHouseholder waits at least once for each panel that is reconstructed, and for each panel that is factored on
 /// the host. A panel of up to 32 columns is reconstructed from 16 384 rows on, a wider one if it has more than 16 384
 /// rows in f32 or 8192 in f64.
@@ -67,9 +67,9 @@ private:
 /// - q = QForm::Reflectors, since LAPACK's format is reconstructed.
 ///
 /// If check_finite is false, all other calls by TSQR and CAQR do not wait, nor do calls by BlockedHouseholder without
-/// reconstructed panels. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph. Make
-/// two calls outside the capture first, so that handles exist and the arena need not grow. Every matrix that the graph
-/// makes must be destroyed before the capture ends.
+/// reconstructed panels. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph.
+/// Make two calls outside the capture first, so that handles exist and the arena need not grow. Every matrix that the
+/// graph makes must be destroyed before the capture ends.
 template <>
 class Context<Cuda> {
 public:
@@ -111,12 +111,12 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// A matrix that owns device memory: column-major, ld = max(1, rows) unless it is aligned, uninitialised until written. Movable, not
-/// copyable.
+/// A matrix that owns device memory: column-major, ld = max(1, rows) unless it is aligned, uninitialised until written.
+/// Movable, not copyable.
 ///
-/// Its memory is allocated and freed in the order of the context's stream: work on it that was enqueued elsewhere must be
-/// finished before it is destroyed. Throws InvalidArgument for a negative or overflowing size, and OutOfMemory, whose message
-/// has the bytes requested and free.
+/// Its memory is allocated and freed in the order of the context's stream: work on it that was enqueued elsewhere must
+/// be finished before it is destroyed. Throws InvalidArgument for a negative or overflowing size, and OutOfMemory,
+/// whose message has the bytes requested and free.
 template <class T>
 class Matrix<T, Cuda> {
 public:
@@ -183,8 +183,8 @@ private:
 
 /// B := A, to the device. Returns when A may be changed; B is ready for work enqueued on the context.
 ///
-/// Pageable memory goes through two pinned buffers: the host fills one while the other is copied. Pinned memory is read
-/// in place.
+/// Pageable memory goes through pinned buffers (eight of 32 MiB), which the host fills while others are copied. Pinned
+/// memory is read in place.
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B);
 /// B := A, to the host. Waits until B is complete.

@@ -25,10 +25,6 @@ struct DistributedFactorization;
 template <class T, class D = Host>
 class DistributedQR {
 public:
-    DistributedQR(DistributedQR&&) noexcept;
-    DistributedQR& operator=(DistributedQR&&) noexcept;
-    ~DistributedQR();
-
     /// Returns R, k×n, with exact zeros below its diagonal and the same bits on every rank. Ranks::Root returns it on
     /// rank 0, and a matrix without entries on the other ranks. A broadcast of n(n + 1)/2 words.
     Matrix<T, D> r(Context<D>& ctx, Ranks where = Ranks::All) const;
@@ -44,8 +40,8 @@ public:
     /// C (h×p) is this rank's rows of a matrix. With Op::None it returns this rank's rows of Q₁C, and C (k×p) is the
     /// same on every rank.
     ///
-    /// 4hnp flops for h rows, and np words along each edge of the tree. Backward stable as `QR::apply_q`. Throws InvalidArgument on
-    /// other shapes and with QForm::None.
+    /// 4hnp flops for h rows, and np words along each edge of the tree. Backward stable as `QR::apply_q`. Throws
+    /// InvalidArgument on other shapes and with QForm::None.
     Matrix<T, D> apply_thin_q(Context<D>& ctx, Op op, MatrixView<const T, D> C) const;
 
     /// Replaces the Communicator by `comm`, which has the same ranks. The previous one may then end before the
@@ -64,20 +60,20 @@ private:
     template <class U, class E>
     friend DistributedQR<U, E> qr(Context<E>& ctx, Communicator& comm, MatrixView<const U, E> A, Options options);
     friend struct InsideRanks;
-    explicit DistributedQR(std::unique_ptr<DistributedFactorization<T, D>> inside);
-    std::unique_ptr<DistributedFactorization<T, D>> inside_;
+    explicit DistributedQR(detail::Owned<DistributedFactorization<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<DistributedFactorization<T, D>> inside_;
 };
 
 /// Factors A = QR; A (h×n) is this rank's rows. Every rank calls it, with the same n, T and options. Blocks until all
 /// are done.
 ///
-/// Method::TSQR is the tree of Demmel, Grigori, Hoemmen and Langou (2012) with the ranks as its top levels: each rank factors its
-/// rows, then ⌈log₂P⌉ levels merge two R at a time, and a rank sends n(n + 1)/2 words once. Method::CholeskyQR2 sums a
-/// Gram matrix of n(n + 1)/2 words over the ranks, and another one if the first does not prove that one pass is enough.
-/// Method::RandomizedCholeskyQR sums a sketch of about 4n² words and one Gram matrix. Rank 0 decides for all whether
-/// either is certified. Method::Auto takes CholeskyQR2 if one process would take it, and TSQR if CholeskyQR2 is not
-/// certified or the matrix is not tall. A rank with fewer than n rows lends them to a neighbour for the factorization.
-/// Other methods, QForm::Reflectors and `verify` throw InvalidArgument.
+/// Method::TSQR is the tree of Demmel, Grigori, Hoemmen and Langou (2012) with the ranks as its top levels: each rank
+/// factors its rows, then ⌈log₂P⌉ levels merge two R at a time, and a rank sends n(n + 1)/2 words once.
+/// Method::CholeskyQR2 sums a Gram matrix of n(n + 1)/2 words over the ranks, and another one if the first does not
+/// prove that one pass is enough. Method::RandomizedCholeskyQR sums a sketch of about 4n² words and one Gram matrix.
+/// Rank 0 decides for all whether either is certified. Method::Auto takes CholeskyQR2 if one process would take it, and
+/// TSQR if CholeskyQR2 is not certified or the matrix is not tall. A rank with fewer than n rows lends them to a
+/// neighbour for the factorization. Other methods, QForm::Reflectors and `verify` throw InvalidArgument.
 ///
 /// Bounds and exceptions are as for `qr` on one process, for every finite A. The same run gives the same bits again.
 /// Other numbers of ranks, or other numbers of rows on them, may give other bits, within the bounds.
@@ -165,7 +161,8 @@ StreamingR<T, D> merge(Context<D>& ctx, Communicator& comm, const StreamingR<T, 
 ///     [A A₂] = [Q Q₂] [R  H  ]
 ///                     [0  R₂₂].
 ///
-/// Block classical Gram-Schmidt, reorthogonalised always, with `qr` over ranks of each block (Barlow and Smoktunowicz 2013): twice
+/// Block classical Gram-Schmidt, reorthogonalised always, with `qr` over ranks of each block (Barlow and Smoktunowicz
+/// 2013): twice
 ///
 ///     H = QᵀW,   W := W − QH,   W = W'S,   W := W'.
 ///

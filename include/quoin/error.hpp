@@ -48,8 +48,8 @@ struct InvalidArgument : Error {
     explicit InvalidArgument(const std::string& message) : Error(ErrorCode::InvalidArgument, message) {}
 };
 
-/// NaN or Inf in the input; (row, col) is the first such entry in column-major order, zero-based. `matrix` names it in the
-/// message.
+/// NaN or Inf in the input; (row, col) is the first such entry in column-major order, zero-based. `matrix` names it in
+/// the message.
 struct NonFiniteEntry : Error {
     NonFiniteEntry(std::int64_t row, std::int64_t col, const std::string& matrix = "the matrix");
     std::int64_t row, col;

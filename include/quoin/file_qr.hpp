@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <type_traits>
 
 #include "quoin/communicator.hpp"
 #include "quoin/options.hpp"
+#include "quoin/owned.hpp"
 
 namespace quoin {
 
@@ -130,8 +130,6 @@ public:
     /// journal of a run with another number of ranks is refused.
     FileQR(Context<D>& ctx, Communicator& comm, const std::string& input, const std::string& folder,
            const FileOptions& options) requires std::is_same_v<D, Host>;
-    FileQR(FileQR&&) noexcept;
-    ~FileQR();
 
     const FilePlan& plan() const;
     /// Returns the number of this rank's steps that are on the disk.
@@ -156,7 +154,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 }  // namespace quoin

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "quoin/qr.hpp"
 
 namespace quoin {
 
-/// Q and R of a matrix whose columns arrive one by one or block by block: A = QR, Q m×k with orthonormal columns, R k×k upper
-/// triangular. Appending columns leaves the existing Q and R unchanged,
+/// Q and R of a matrix whose columns arrive one by one or block by block: A = QR, Q m×k with orthonormal columns, R k×k
+/// upper triangular. Appending columns leaves the existing Q and R unchanged,
 ///
 ///     [A A₂] = [Q Q₂] [R  QᵀA₂]
 ///                     [0  R₂₂ ],
@@ -40,11 +39,9 @@ public:
 
     /// Starts an empty basis of columns with m rows, with memory for `capacity` columns, which grows when needed.
     ///
-    /// Throws InvalidArgument for a negative size, a method that is not Gram-Schmidt and options that `plan_qr` refuses.
+    /// Throws InvalidArgument for a negative size, a method that is not Gram-Schmidt and options that `plan_qr`
+    /// refuses.
     GramSchmidt(Context<D>& ctx, Index m, Index capacity = 0, Options options = {});
-    GramSchmidt(GramSchmidt&&) noexcept;
-    GramSchmidt& operator=(GramSchmidt&&) noexcept;
-    ~GramSchmidt();
 
     /// Appends a copy of the columns of A (m×p, p <= m − k). 4mkp + 2mp² flops, and twice that with
     /// Reorthogonalization::Always. Classical Gram-Schmidt then makes two passes over all new columns; with
@@ -86,7 +83,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 }  // namespace quoin

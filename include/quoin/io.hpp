@@ -1,13 +1,13 @@
 #pragma once
 
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "quoin/matrix.hpp"
+#include "quoin/owned.hpp"
 
 namespace quoin {
 
@@ -30,8 +30,8 @@ struct MatrixFileOptions {
     char comment = '#';               ///< begins a comment that ends with the line; 0: there are no comments
     std::vector<Range> columns = {};  ///< fields of a line to read, from 0, in this order; empty: all but an index
     bool one_column = false;  ///< a single column is expected: two columns of whole numbers may be decimal commas
-    std::vector<std::string> missing = {};       ///< fields that are read as NaN, besides NA; a number by its value
-    Index most_unpacked_bytes = Index{4} << 30;  ///< limit for a compressed file, and for a pipe
+    std::vector<std::string> missing = {};      ///< fields that are read as NaN, besides NA; a number by its value
+    Index max_unpacked_bytes = Index{4} << 30;  ///< limit for a compressed file, and for a pipe
 };
 /// The end of a range of `MatrixFileOptions::columns` that ends with the last column.
 inline constexpr Index last_column = std::numeric_limits<Index>::max();
@@ -39,14 +39,14 @@ inline constexpr Index last_column = std::numeric_limits<Index>::max();
 /// An open matrix file. Its header is read and checked at once, its data on demand.
 ///
 /// Formats, recognised by content and then by name:
-/// - NumPy .npy (versions 1 to 3, C and Fortran order, little and big endian; f4, f8, every integer type and bool; a 1-D
-///   array is a column), memory-mapped;
+/// - NumPy .npy (versions 1 to 3, C and Fortran order, little and big endian; f4, f8, every integer type and bool; a
+///   1-D array is a column), memory-mapped;
 /// - Matrix Market (array and coordinate; real, integer, pattern; general, symmetric, skew-symmetric), read dense, with
 ///   repeated entries summed;
 /// - tables of numbers in text (CSV), whose grammar is in docs/files.md: semicolon, comma, tab or blanks between
 ///   fields, '#' before a comment, a header if the first line has names and no number, R's and pandas' row names left
-///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows in one pass. `remark` reports what was read as a
-///   header or as row names. Ambiguous tables are refused; the message names the option that resolves the ambiguity;
+///   out, exponents of C and Fortran, NA as NaN. Opening counts the rows in one pass. `remark` reports what was read as
+///   a header or as row names. Ambiguous tables are refused; the message names the option that resolves the ambiguity;
 /// - each of these compressed by gzip (.gz), and arrays of an .npz: the path "data.npz:A" means its array A, "data.npz"
 ///   its only array;
 /// - each of these through a pipe, which is read to its end; "-" is standard input.
@@ -55,16 +55,13 @@ inline constexpr Index last_column = std::numeric_limits<Index>::max();
 /// The file must not change while it is open: the data are mapped from it. Const members may be called from several
 /// threads. Throws UnreadableFile, in one sentence that begins with the path, for a file that is missing, truncated,
 /// malformed, of a type not listed, or of an impossible size; for text formats it names the line. Throws OutOfMemory if
-/// the data unpack to more than `most_unpacked_bytes`.
+/// the data unpack to more than `max_unpacked_bytes`.
 ///
 ///     MatrixFile file("A.npy");
 ///     Matrix<double> A = file.read<double>();
 class MatrixFile {
 public:
     explicit MatrixFile(const std::string& path, const MatrixFileOptions& options = {});
-    MatrixFile(MatrixFile&&) noexcept;
-    MatrixFile& operator=(MatrixFile&&) noexcept;
-    ~MatrixFile();
 
     Index rows() const;
     Index cols() const;
@@ -91,7 +88,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 /// Writes A (any ld) as .npy (version 1.0, Fortran order) under `path`, atomically: it writes a temporary file in the
@@ -105,8 +102,8 @@ void write_npy(const std::string& path, const std::vector<T>& values);
 
 /// An .npy file of known shape (C order) that is filled by blocks of rows and appears under its name only at `commit`.
 ///
-/// The constructor reserves the disk space, so that a full disk is reported before the work. If it fails or is destroyed
-/// before `commit`, it leaves no file. For one thread at a time.
+/// The constructor reserves the disk space, so that a full disk is reported before the work. If it fails or is
+/// destroyed before `commit`, it leaves no file. For one thread at a time.
 /// Members throw UnwritableFile, and InvalidArgument for a block that does not fit and after `commit` or a failure.
 ///
 ///     NpyRowWriter<double> writer("Q.npy", m, n);
@@ -116,8 +113,6 @@ template <class T>
 class NpyRowWriter {
 public:
     NpyRowWriter(const std::string& path, Index rows, Index cols);
-    NpyRowWriter(NpyRowWriter&&) noexcept;
-    ~NpyRowWriter();
     /// Writes rows [first, first + block.rows), in any order, each once.
     void write_rows(Index first, MatrixView<const T> block);
     /// Return the path of the unfinished file, for `write_npy_rows` in other processes, and count `rows` that they have
@@ -129,7 +124,7 @@ public:
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 /// Writes rows [first, first + block.rows) of the unfinished file of another process's NpyRowWriter of rows ×
@@ -151,14 +146,12 @@ template <class T>
 class NpyColumnWriter {
 public:
     NpyColumnWriter(const std::string& path, Index rows);
-    NpyColumnWriter(NpyColumnWriter&&) noexcept;
-    ~NpyColumnWriter();
     void append(MatrixView<const T> block);
     void commit();
 
 private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    detail::Owned<Impl> impl_;
 };
 
 /// Removes the temporary files of every unfinished write of this process; safe to call from a signal handler. These

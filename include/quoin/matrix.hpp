@@ -140,6 +140,17 @@ public:
           cols_(cols) {}
     /// Allocates rows×cols. On a GPU the columns may be further apart than their length (cuda.hpp).
     static Matrix aligned(const Context<Host>&, Index rows, Index cols) { return Matrix(rows, cols); }
+    static constexpr Index aligned_ld(Index rows) { return rows; }
+    /// Makes a matrix in memory that the caller owns and keeps alive, with A.ld = max(1, A.rows). If it is moved into
+    /// `qr`, `qr` computes in that memory.
+    static Matrix over(MatrixView<T> A) {
+        Matrix borrowed;
+        borrowed.data_ = A.data;
+        borrowed.rows_ = A.rows;
+        borrowed.cols_ = A.cols;
+        borrowed.owned_ = false;
+        return borrowed;
+    }
     Matrix(Matrix&& other) noexcept { swap(other); }
     Matrix& operator=(Matrix&& other) noexcept {
         swap(other);
@@ -147,7 +158,9 @@ public:
     }
     Matrix(const Matrix&) = delete;
     Matrix& operator=(const Matrix&) = delete;
-    ~Matrix() { detail::free_host(data_); }
+    ~Matrix() {
+        if (owned_) detail::free_host(data_);
+    }
 
     Index rows() const { return rows_; }
     Index cols() const { return cols_; }
@@ -164,10 +177,12 @@ private:
         std::swap(data_, other.data_);
         std::swap(rows_, other.rows_);
         std::swap(cols_, other.cols_);
+        std::swap(owned_, other.owned_);
     }
     T* data_ = nullptr;
     Index rows_ = 0;
     Index cols_ = 0;
+    bool owned_ = true;
 };
 
 }  // namespace quoin

@@ -14,9 +14,9 @@ namespace quoin {
 /// aborting. An Error with ErrorCode::CommunicationFailure then has MPI's own text. Messages of more than
 /// `largest_message` bytes (at most 2^31 − 1) are sent in parts.
 ///
-/// Construction and destruction are collective: all ranks of `comm` take part, after MPI_Init and before MPI_Finalize. One thread
-/// at a time uses it; MPI_THREAD_FUNNELED is enough if it is the main thread. Throws InvalidArgument if MPI is not
-/// initialised, `comm` is an intercommunicator or largest_message is out of range, and CommunicationFailure.
+/// Construction and destruction are collective: all ranks of `comm` take part, after MPI_Init and before MPI_Finalize.
+/// One thread at a time uses it; MPI_THREAD_FUNNELED is enough if it is the main thread. Throws InvalidArgument if MPI
+/// is not initialised, `comm` is an intercommunicator or largest_message is out of range, and CommunicationFailure.
 ///
 ///     MPI_Init(&argc, &argv);
 ///     {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "quoin/context.hpp"
 #include "quoin/matrix.hpp"
@@ -19,7 +20,8 @@ enum class Method {
     TSQR,                ///< one panel, its rows reduced over a tree of Householder factorizations
     CAQR,                ///< a grid: several panels, each a TSQR tree, with horizontal and tree updates
     CholeskyQR2,  ///< R = chol(AᵀA), Q = A R⁻¹, once or twice; certified, fails where κ(A) > about u^(-1/2); m >= n
-    RandomizedCholeskyQR,  ///< CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified; any κ(A) for the thin Q of m >= 8n; m >= n
+    /// CholeskyQR of A R₀⁻¹, R₀ the triangle of a sketch of A; certified; any κ(A) for the thin Q of m >= 8n; m >= n
+    RandomizedCholeskyQR,
     ModifiedGramSchmidt,  ///< explicit Q, ‖I − QᵀQ‖ ∝ κ(A)u unless reorthogonalised; R as good as Householder's; m >= n
     ClassicalGramSchmidt,  ///< explicit Q, the largest products; ‖I − QᵀQ‖ ∝ κ(A)²u unless reorthogonalised; m >= n
 };
@@ -119,7 +121,8 @@ struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, Choles
 /// How the full T is computed. Both routes cost 2k³/3 flops beyond the factorization of a square matrix.
 enum class FullTRoute {
     Auto,  ///< the recurrence if S is kept, otherwise by the tuning table
-    Recurrence,  ///< during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
+    /// during the factorization from S = V Tᵀ (Benner, Köhler and Penke's Algorithm 1), in one m×k array with it
+    Recurrence,
     Joined,  ///< afterwards, from the panels' T
 };
 
@@ -140,10 +143,10 @@ struct QOptions {
     std::optional<FullT> full_t;
 };
 
-/// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of Method::BlockedHouseholder
-/// (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any; quoin/study.hpp has two more). Native
-/// and Corrected also apply to products with a Q kept as reflectors (`apply_q`, `apply_q_block`, `q_block`). Auto takes
-/// Corrected for these products if they are large enough.
+/// How the large products of a factorization in f32 are computed, on a GPU: the trailing updates of
+/// Method::BlockedHouseholder (Native or Corrected), the projections of Method::ClassicalGramSchmidt (any;
+/// quoin/study.hpp has two more). Native and Corrected also apply to products with a Q kept as reflectors (`apply_q`,
+/// `apply_q_block`, `q_block`). Auto takes Corrected for these products if they are large enough.
 enum class Arithmetic {
     Auto = 0,       ///< by the tuning table; Corrected only where it is as accurate and faster by measurement
     Native = 1,     ///< in the matrix's own type
@@ -247,6 +250,16 @@ struct Report {
 ///     std::puts(to_string(plan).c_str());
 template <class T, class D>
 Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options = {});
+
+/// A step of a factorization, and the kernel that runs it, in words, with its file in src/host or src/cuda.
+struct KernelUse {
+    std::string step, kernel;
+};
+/// Returns the kernels that run a plan on D, step by step. Panels with one kernel are one step. Needs no device.
+///
+///     for (const auto& [step, kernel] : kernels_of<Host>(plan)) std::puts((step + ": " + kernel).c_str());
+template <class D>
+std::vector<KernelUse> kernels_of(const Plan& plan);
 
 /// "auto", "householder", "tsqr", "caqr", "cholesky-qr2", "randomized-cholesky-qr", "mgs", "cgs".
 const char* to_string(Method method);

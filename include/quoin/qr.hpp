@@ -1,8 +1,7 @@
 #pragma once
 
-#include <memory>
-
 #include "quoin/options.hpp"
+#include "quoin/owned.hpp"
 #include "quoin/scalar.hpp"
 
 namespace quoin {
@@ -38,10 +37,6 @@ class QR {
                   "complex numbers lack batches in lanes, Gram-Schmidt, SVD and solvers (docs/architecture.md)");
 
 public:
-    QR(QR&&) noexcept;
-    QR& operator=(QR&&) noexcept;
-    ~QR();
-
     Index rows() const;
     Index cols() const;
 
@@ -103,13 +98,13 @@ public:
 
 private:
     friend struct Inside;
-    explicit QR(std::unique_ptr<Factorization<T, D>> inside);
-    std::unique_ptr<Factorization<T, D>> inside_;
+    explicit QR(detail::Owned<Factorization<T, D>> inside) : inside_(std::move(inside)) {}
+    detail::Owned<Factorization<T, D>> inside_;
 };
 
 /// Factors A = QR for a copy of A (m×n, any m and n, any ld, row-major or column-major). With QForm::None, TSQR and
 /// CholeskyQR2 read a tall A without copying it, and so does `Auto` on a CPU if m >= 2.5n. A row-major A in a GPU's
-/// memory is always copied. The bits of the result do not depend on the storage order. Blocks until done.
+/// memory is copied unless one launch factors it. The bits of the result do not depend on the storage order. Blocks until done.
 ///
 /// Householder methods give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A, as does Gram-Schmidt with
 /// reorthogonalization. CholeskyQR methods give these bounds if certified, and `Auto` returns only certified answers.
@@ -132,6 +127,30 @@ template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, RowMajorView<const T, D> A, Options options = {}) {
     return qr<T, D>(ctx, InputView<T, D>(A), options);
 }
+
+/// Writes the thin Q (m×k) and R (k×n, with exact zeros below its diagonal) to the caller's memory and keeps nothing
+/// else. Writes only R if Q has no data. Takes any options of `qr` but `q` and `verify`. Storage of A, bounds, errors
+/// and waits are as above, and InvalidArgument for other shapes of Q and R.
+///
+/// Q and R are computed where they are, without a copy, if their columns follow each other (ld = rows). On a GPU,
+/// columns of 4 KiB or more must also start at multiples of 16 bytes. Q may be A itself for m >= n. Otherwise neither
+/// may overlap A.
+///
+///     qr(ctx, A.view(), Q.view(), R.view());
+template <class T, class D>
+void qr(Context<D>& ctx, InputView<T, D> A, View<T, D> Q, View<T, D> R, Options options = {});
+template <class T, class D>
+void qr(Context<D>& ctx, MatrixView<T, D> A, View<std::remove_const_t<T>, D> Q, View<std::remove_const_t<T>, D> R,
+        Options options = {}) {
+    qr<std::remove_const_t<T>, D>(ctx, InputView<std::remove_const_t<T>, D>(A), Q, R, options);
+}
+
+/// Writes LAPACK's format of ?geqrf to the caller's memory and keeps nothing else: V strictly below the diagonal and R
+/// on and above it (V_R, m×n), tau k×1. Storage, bounds and errors are as above. V_R may be A itself.
+///
+///     qr_lapack<double, Host>(ctx, A.view(), A.view(), tau.view());
+template <class T, class D>
+void qr_lapack(Context<D>& ctx, InputView<T, D> A, View<T, D> V_R, View<T, D> tau, Options options = {});
 
 /// Factors A = QR in A's own memory, under a plan made for its shape. Allocates nothing of size m·n unless
 /// `HouseholderPlan::one_launch`. A is consumed, also after an exception.

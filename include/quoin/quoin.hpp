@@ -1,7 +1,7 @@
 #pragma once
 
-/// All of libquoin: A = QR as fast as the hardware allows, with a proven error bound. The applications have headers and
-/// libraries of their own, quoin/robust_pca.hpp and quoin/lyapunov.hpp.
+/// All of libquoin: A = QR as fast as the hardware allows, with a proven error bound. The applications have headers of
+/// their own in quoin/apps/, and libraries of their own.
 
 #include "quoin/batch.hpp"
 #include "quoin/block_cyclic.hpp"

@@ -65,8 +65,8 @@ struct RoutePlan {
     std::variant<Plan, StreamPlan, OutOfCoreRoute, FilesRoute> by;
     /// Bytes that the route takes: in the host's memory for OutOfCoreRoute and FilesRoute, else in the device's.
     double memory_bytes = 0;
-    double cap = 0;          ///< on this memory
-    double least_bytes = 0;  ///< smallest cap that works; a route after one that fits may need less
+    double cap = 0;        ///< on this memory
+    double min_bytes = 0;  ///< smallest cap that works; a route after one that fits may need less
 
     bool fits() const { return memory_bytes <= cap; }
     /// Returns "memory", "row-blocks", "out-of-core" or "files".
@@ -84,7 +84,7 @@ struct RoutePlan {
 /// 4. From file to file, if `files` are given, m, n >= 1 and there is no full T: on the host by Auto, TSQR or
 ///    BlockedHouseholder, on a GPU by Auto or BlockedHouseholder.
 ///
-/// If none fits, returns one of them, whose memory_bytes exceed its cap; `least_bytes` would do. Pure: touches no
+/// If none fits, returns one of them, whose memory_bytes exceed its cap; `min_bytes` would do. Pure: touches no
 /// matrix. Costs less than a millisecond for a matrix in memory, and at most some hundred plans of blocks.
 ///
 /// Throws InvalidArgument as `plan_qr` and for negative right_hand_sides, and OutOfMemory as `plan_out_of_core` if a GPU's memory is too small for one

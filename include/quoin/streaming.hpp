@@ -28,10 +28,10 @@ struct StreamTimes {
 ///     R_ext = [R  Qᵀb]
 ///             [0   ρ ],    ‖ρ(:, j)‖ = min ‖A x_j − b_j‖.
 ///
-/// Each step is a TSQR (on a GPU beyond 32 columns a CAQR) by Householder reflectors. It is backward stable for every finite
-/// input, with a bound of order (n + p)·u for each block that a row passes through.
-/// 2(h + n + p)(n + p)² flops and a copy of the block for h rows: blocks of several times n + p rows cost little more than
-/// the in-memory factorization, blocks of one row cost n + p times as much.
+/// Each step is a TSQR (on a GPU beyond 32 columns a CAQR) by Householder reflectors. It is backward stable for every
+/// finite input, with a bound of order (n + p)·u for each block that a row passes through.
+/// 2(h + n + p)(n + p)² flops and a copy of the block for h rows: blocks of several times n + p rows cost little more
+/// than the in-memory factorization, blocks of one row cost n + p times as much.
 ///
 ///     StreamingR<double> stream(ctx, 192);
 ///     while (read(block)) stream.append(ctx, block.view());
@@ -43,7 +43,8 @@ public:
     /// of this device. Throws InvalidArgument if negative.
     StreamingR(Context<D>& ctx, Index n, Index p = 0);
 
-    /// Appends rows of A (h×n, any h >= 0) and, if p > 0, of b (h×p), each row-major or column-major with the same bits.
+    /// Appends rows of A (h×n, any h >= 0) and, if p > 0, of b (h×p), each row-major or column-major with the same
+    /// bits.
     ///
     /// Throws InvalidArgument on other shapes and NonFiniteEntry, with the row counted within the block. After any
     /// exception the state is as it was before the call.
@@ -54,15 +55,16 @@ public:
     /// Appends the next h rows of [A b], which `read` supplies as in `copy_rows_to_device`, counted from the stream's
     /// first row. While a GPU works on one block, the next one is read and copied.
     ///
-    ///     for (i = 0; i < blocks; ++i) stream.append(ctx, h, [&](Range rows, auto block) { file.read_rows<T>(rows, block); });
+    ///     for (i = 0; i < blocks; ++i)
+    ///         stream.append(ctx, h, [&](Range rows, auto block) { file.read_rows<T>(rows, block); });
     void append(Context<D>& ctx, Index h, const RowReader<T>& read);
 
     /// Appends all rows of A and b that `other` was given: R_ext := R factor of [R_ext; R_ext of other].
     ///
-    /// This is a node of a TSQR tree: the rows of one matrix may be streamed in parts, by several threads or machines, and
-    /// the parts merged in any order. R obeys `append`'s bound in every order. The same order gives the same bits; another
-    /// one changes R by rounding errors and by the signs of its rows. 4(n + p)³ flops. Throws InvalidArgument unless n
-    /// and p are equal in both streams; the state is then unchanged.
+    /// This is a node of a TSQR tree: the rows of one matrix may be streamed in parts, by several threads or machines,
+    /// and the parts merged in any order. R obeys `append`'s bound in every order. The same order gives the same bits;
+    /// another one changes R by rounding errors and by the signs of its rows. 4(n + p)³ flops. Throws InvalidArgument
+    /// unless n and p are equal in both streams; the state is then unchanged.
     ///
     ///     StreamingR<double> left(ctx, n), right(ctx, n);
     ///     left.append(ctx, A1.view()), right.append(ctx, A2.view());
@@ -107,7 +109,8 @@ private:
     std::shared_ptr<RowsFromHost<T, D>> from_host_;
 };
 
-/// R and thin Q of a matrix larger than memory, in two passes over its blocks of rows: A = QR, Q with min(rows, n) columns.
+/// R and thin Q of a matrix larger than memory, in two passes over its blocks of rows: A = QR, Q with min(rows, n)
+/// columns.
 ///
 /// A TSQR of two levels (Demmel, Grigori, Hoemmen, Langou 2012). The forward pass keeps only R_i of each block. Then
 /// the stack of the R_i is factored. The backward pass factors every block once more, with the same bits, and applies

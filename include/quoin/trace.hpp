@@ -20,7 +20,7 @@ namespace quoin {
 ///     ctx.attach(&trace);
 ///     auto f = qr(ctx, A.view());
 ///     ctx.attach(nullptr);
-///     trace.write("qr.json");  // chrome://tracing, ui.perfetto.dev or bench/trace_plot.py draw it
+///     trace.write("qr.json");  // chrome://tracing, ui.perfetto.dev or bench/plots/timeline.py draw it
 class Trace {
 public:
     /// The engines, in the order of the rows.

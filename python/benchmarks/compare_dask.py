@@ -1,6 +1,7 @@
 """Times of quoin.dask and dask.array.linalg, by turns in one process.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python python/benchmarks/compare_dask.py [MxN] [--chunks 20] [--workers 2] [--repeat 5]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python python/benchmarks/compare_dask.py [MxN] [--chunks 20] [--workers 2]
+    [--repeat 5]
 """
 
 import argparse

@@ -1,20 +1,22 @@
-"""Times quoin.torch and the other ways to QR in deep learning: torch.linalg.qr, streams of it, Muon's Newton-Schulz steps.
+"""Times quoin.torch and the other ways to QR in deep learning: torch.linalg.qr, streams of it, Muon's Newton-Schulz
+steps.
 
     python python/benchmarks/compare_torch.py --device cuda --csv FILE         the table of docs/deep_learning.md
     python python/benchmarks/compare_torch.py --divide 32                      the same of small matrices, on a CPU
 
-float32, random normal matrices. Prints a table in Markdown: the operation, the stack of matrices, who computes it, the median and the
-least time, the largest ‖I − QᵀQ‖ (Frobenius) of the stack, and how often a call waits for a stream.
+float32, random normal matrices. Prints a table in Markdown: the operation, the stack of matrices, who computes it, the
+median and the least time, the largest ‖I − QᵀQ‖ (Frobenius) of the stack, and how often a call waits for a stream.
 
-- Times are between two CUDA events, with nothing else on the GPU, after --warm-up calls; the contenders take turns. A call's launches
-  count, since the first event is recorded on an idle GPU.
-- "in a loop" calls torch.linalg.qr for each matrix; "4 streams" spreads these calls over 4 streams from one thread, "4 threads" from
-  a thread for each stream. "graph" replays a CUDA graph of the call.
+- Times are between two CUDA events, with nothing else on the GPU, after --warm-up calls; the contenders take turns. A
+  call's launches count, since the first event is recorded on an idle GPU.
+- "in a loop" calls torch.linalg.qr for each matrix; "4 streams" spreads these calls over 4 streams from one thread, "4
+  threads" from a thread for each stream. "graph" replays a CUDA graph of the call.
 - "all" is the three stacks of factors one after the other, as an optimizer's step has them.
-- "SOAP" is Q := orthonormalize(P Q), P being symmetric and positive definite, the refresh of SOAP's bases (Vyas et al. 2024).
+- "SOAP" is Q := orthonormalize(P Q), P being symmetric and positive definite, the refresh of SOAP's bases (Vyas et al.
+  2024).
 - "Newton-Schulz" is Muon's (Jordan et al. 2024): five steps in bfloat16, whose result is orthonormal only roughly.
-- Waits are the profiler's count of cudaStreamSynchronize and cudaEventSynchronize in the steady state, per call. quoin.qr, which
-  waits for its check of the input, is there to show that the profiler sees Quoin's calls.
+- Waits are the profiler's count of cudaStreamSynchronize and cudaEventSynchronize in the steady state, per call.
+  quoin.qr, which waits for its check of the input, is there to show that the profiler sees Quoin's calls.
 """
 
 import argparse
@@ -62,7 +64,8 @@ def in_a_loop(stacks):
 
 
 class Streams:
-    """torch.linalg.qr of the matrices over streams in turn, the largest first; from one thread, or from one thread for each stream."""
+    """torch.linalg.qr of the matrices over streams in turn, the largest first; from one thread, or from one thread for
+    each stream."""
 
     def __init__(self, streams, threads):
         self.streams = [torch.cuda.Stream() for _ in range(streams)]
@@ -225,7 +228,8 @@ def cases(options):
         yield "tall", shown([A]), [A], contenders("tall", [A], options)
     for name, stacks in zip(names, [*([pair] for pair in pairs), pairs]):
         yield "SOAP", name, stacks, soap_contenders(stacks)
-    if options.device == "cuda" and options.graphs:  # the last: PyTorch does not recover from every failure of a capture
+    # the last: PyTorch does not recover from every failure of a capture
+    if options.device == "cuda" and options.graphs:
         for name, stacks in zip(names, lists):
             yield "graph", name, stacks, graph_contenders(stacks)
 

@@ -1,15 +1,17 @@
 """Trains a small transformer with SOAP, whose QR is computed by torch.linalg.qr and then by Quoin.
 
-SOAP (Vyas et al. 2024) is Adam in the eigenbases of Shampoo's preconditioner. Every --frequency steps it refreshes the bases
-by one power iteration and a QR factorization of every factor. torch.linalg.qr takes the factors one by one; Quoin takes all
-factors of one size as a batch. The program prints whether the loss curves are the same, and what QR costs of a step.
+SOAP (Vyas et al. 2024) is Adam in the eigenbases of Shampoo's preconditioner. Every --frequency steps it refreshes the
+bases by one power iteration and a QR factorization of every factor. torch.linalg.qr takes the factors one by one; Quoin
+takes all factors of one size as a batch. The program prints whether the loss curves are the same, and what QR costs of
+a step.
 
     python python/examples/soap.py                                             a minute on a CPU
     python python/examples/soap.py --device cuda --width 1024 --layers 4 --heads 16 --batch 32 --context 256 --bf16
     python python/examples/soap.py --csv curves.csv                            the loss and the times of every step
 
-The model predicts the next character of the source text of Python's standard library; nothing is downloaded. A seed fixes the
-weights and the batches, which are the same for both. The bases' signs differ, and SOAP's updates do not depend on them.
+The model predicts the next character of the source text of Python's standard library; nothing is downloaded. A seed
+fixes the weights and the batches, which are the same for both. The bases' signs differ, and SOAP's updates do not
+depend on them.
 """
 
 import argparse
@@ -47,8 +49,8 @@ class SOAP:
     L := β₂ L + (1 − β₂) G Gᵀ,    R := β₂ R + (1 − β₂) GᵀG
     every `frequency` steps    Qₗ := orthonormalize(L Qₗ),    Qᵣ := orthonormalize(R Qᵣ)
 
-    Weights of one shape are a stack, and so are the factors L and R of one size, whichever weights they belong to. The first step
-    only makes the bases, by eigenvectors. An example: it has one group of parameters and no state_dict.
+    Weights of one shape are a stack, and so are the factors L and R of one size, whichever weights they belong to. The
+    first step only makes the bases, by eigenvectors. An example: it has one group of parameters and no state_dict.
     """
 
     def __init__(self, weights, orthonormalize, lr=3e-3, betas=(0.95, 0.95), eps=1e-8, frequency=10, warmup=20, now=time.perf_counter):
@@ -144,7 +146,8 @@ def source_text(length=2_000_000):
 
 
 def clock(device):
-    """Returns a function that takes a moment of the GPU's current stream, without a wait, or of the host, and one for the milliseconds between."""
+    """Returns a function that takes a moment of the GPU's current stream, without a wait, or of the host, and one for
+    the milliseconds between."""
     if device != "cuda":
         return time.perf_counter, lambda start, end: 1e3 * (end - start)
 

@@ -7,6 +7,8 @@
 ((1000, 20), (20, 20), True)
 """
 
+from typing import TYPE_CHECKING
+
 from . import _libraries  # before the extension module, which uses the libraries that it loads
 from . import _core
 
@@ -30,11 +32,38 @@ from ._errors import (
 from ._factorization import BatchedFactorization, Factorization
 from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
 from ._gram_schmidt import GramSchmidt
-from ._lyapunov import CovariantResult, Estimate, LyapunovResult, SeriesResult, covariant_lyapunov, lyapunov, lyapunov_series
 from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, Route, SVDResult
-from ._online_robust_pca import OnlineRobustPCA
-from ._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 from ._streaming import StreamingQR, StreamingR
+
+if TYPE_CHECKING:
+    from .apps import (
+        CovariantResult,
+        Estimate,
+        LyapunovResult,
+        OnlineRobustPCA,
+        RobustPCA,
+        RobustPCAResult,
+        RobustPCAStep,
+        SeriesResult,
+        covariant_lyapunov,
+        lyapunov,
+        lyapunov_series,
+        robust_pca,
+    )
+else:
+
+    def __getattr__(name):
+        """Imports the applications when one of their names is first used."""
+        if name not in __all__:
+            raise AttributeError(f"module 'quoin' has no attribute {name!r}")
+        from . import apps
+
+        globals().update((known, vars(apps)[known]) for known in __all__ if known not in globals())
+        return globals()[name]
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
 
 __version__: str = _core.info()["version"]
 
@@ -83,5 +112,5 @@ __all__ = [
 ]
 
 # tracebacks, reprs and pickles then give the names that users import
-for _name in __all__:
+for _name in globals().keys() & set(__all__):
     globals()[_name].__module__ = "quoin"

@@ -63,8 +63,11 @@ class _Q:
         return block if isinstance(block, np.generic) else owner._place.give_back(block)
 
 
-class Factorization:
-    """A = QR with Q held implicitly; made by `factor`. Calls from several threads at once are safe."""
+class Kept:
+    """Factors that an object of the extension module keeps in the memory of `place`."""
+
+    _name: str
+    _instead: str  # an expression whose value can be pickled
 
     def __init__(self, core: Any, place: Place, threads: int):
         self._f = core
@@ -74,21 +77,41 @@ class Factorization:
     def _where(self) -> Any:
         return self._place.where(self._threads)
 
-    def _operand(self, array: Any, function: str) -> tuple[Any, Place]:
-        """Returns `array` in the type of the factorization, and its place, which must be the factorization's place."""
-        return located_beside(self._place, array, f"Factorization.{function}", self.plan.dtype)
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a quoin.{self._name} cannot be copied or pickled; keep {self._instead} instead")
+
+
+class KeptMatrix(Kept):
+    """The factors of one matrix."""
 
     def __repr__(self) -> str:
         m, n = self.shape
-        return f"<quoin.Factorization of a {m}x{n} matrix by {self.report.method}>"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a quoin.Factorization cannot be copied or pickled; keep quoin.qr(a, mode='raw') instead")
+        return f"<quoin.{self._name} of a {m}x{n} matrix by {self.report.method}>"
 
     @property
     def shape(self) -> tuple[int, int]:
         """(M, N) of A."""
         return self._f.shape
+
+    @property
+    def report(self) -> Report:
+        """The report of the factorization."""
+        return Report(**self._f.report)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the factorization."""
+        return Plan(**self._f.plan)
+
+
+class Factorization(KeptMatrix):
+    """A = QR with Q held implicitly; made by `factor`. Calls from several threads at once are safe."""
+
+    _name, _instead = "Factorization", "quoin.qr(a, mode='raw')"
+
+    def _operand(self, array: Any, function: str) -> tuple[Any, Place]:
+        """Returns `array` in the type of the factorization, and its place, which must be the factorization's place."""
+        return located_beside(self._place, array, f"Factorization.{function}", self.plan.dtype)
 
     @property
     def R(self) -> Any:
@@ -126,16 +149,6 @@ class Factorization:
         """The diagonal of T, shape (K,): LAPACK's tau."""
         return self._place.give_back(self._f.tau(self._where()))
 
-    @property
-    def report(self) -> Report:
-        """The report of the factorization."""
-        return Report(**self._f.report)
-
-    @property
-    def plan(self) -> Plan:
-        """The plan of the factorization."""
-        return Plan(**self._f.plan)
-
     def apply(self, C: Any, trans: bool = False, side: Literal["left", "right"] = "left") -> Any:
         """op(Q) C, or C op(Q) for `side` 'right'. op(Q) is the M×M Q, which is never formed, or Qᵀ with `trans`.
 
@@ -169,22 +182,19 @@ class Factorization:
         return solution(result, self.shape[0], b.ndim, place)
 
 
-class BatchedFactorization:
+class BatchedFactorization(Kept):
     """The factorizations of a stack (..., M, N), or of a list of matrices; made by `factor`.
 
     Results with one matrix for each of A are an array with the same leading dimensions for a stack, and a list for a
     list. Calls from several threads at once are safe.
     """
 
+    _name, _instead = "BatchedFactorization", "its raw"
+
     def __init__(self, core: Any, place: Place, threads: int, dtype: np.dtype, stacked: bool):
-        self._f = core
-        self._place = place
-        self._threads = threads
+        super().__init__(core, place, threads)
         self._dtype = dtype
         self._stacked = stacked
-
-    def _where(self) -> Any:
-        return self._place.where(self._threads)
 
     def _list(self, arrays: Any) -> Any:
         """Returns the caller's kind of array for a stack, or a list of them."""
@@ -210,9 +220,6 @@ class BatchedFactorization:
     def __repr__(self) -> str:
         kind = f"a stack of shape {self.shape}" if self._stacked else f"{len(self)} matrices"
         return f"<quoin.BatchedFactorization of {kind}>"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a quoin.BatchedFactorization cannot be copied or pickled; keep its raw instead")
 
     @property
     def shape(self) -> Any:

@@ -389,6 +389,8 @@ def plan(
     >>> import quoin
     >>> quoin.plan(1_000_000, 192, method="tsqr").method
     'tsqr'
+    >>> [step for step, kernel in quoin.plan(10_000, 40, method="cholesky-qr2").kernels]
+    ['AᵀA of 40 columns', 'its Cholesky factor', 'A R⁻¹']
     """
     return Plan(**_planned("plan", m, n, dtype, (method, q), threads, device))
 

@@ -137,6 +137,8 @@ class Plan(NamedTuple):
     flops: float
     bytes_moved: float
     description: str
+    kernels: tuple[tuple[str, str], ...]
+    """Each step of the factorization, and the kernel of the device that runs it."""
 
     def __str__(self) -> str:
         return self.description
@@ -146,13 +148,13 @@ class Route(NamedTuple):
     """How a matrix of this shape and type passes through memory; `print(route)` explains it.
 
     `route` is 'memory', 'row-blocks', 'out-of-core' or 'files', and `plan` has the fields of its plan by name. If not
-    `fits`, no route fits the memory that was given, and `least_bytes` would do.
+    `fits`, no route fits the memory that was given, and `min_bytes` would do.
     """
 
     route: str
     fits: bool
     memory_bytes: float
-    least_bytes: float
+    min_bytes: float
     plan: dict[str, Any]
     description: str
 

@@ -33,7 +33,8 @@ from ._arguments import flag, float_type, function, integer, one_of, rcond_numbe
 from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, located_beside, require_one_place, to_float
 from ._arrays import columns as _columns
 from ._errors import CommunicationFailure, InvalidArgument
-from ._results import LstsqResult, Plan, QRResult, Report, SVDResult, solution
+from ._factorization import KeptMatrix
+from ._results import LstsqResult, QRResult, SVDResult, solution
 from ._streaming import StreamingR
 
 __all__ = ["Engine", "Factorization", "GramSchmidt", "factor", "lstsq", "merge", "qr", "svd"]
@@ -497,18 +498,18 @@ def qr(
     return _together(spread.comm, prepare, call)
 
 
-class Factorization:
+class Factorization(KeptMatrix):
     """A = QR of a matrix whose rows are spread over ranks, with Q held implicitly; made by `factor`.
 
-    All ranks call `q`, `apply_thin` and `lstsq` together. Its other members are local, and send no messages.
+    All ranks call `q`, `apply_thin` and `lstsq` together. Its other members are local, and send no messages. `shape`
+    and `plan` describe the matrix of all ranks. `report` is the same on every rank, except for `seconds`.
     """
 
-    def __init__(self, core: Any, place: Place, threads: int, spread: _Arrays | _DTensors, has_r: bool):
-        self._f, self._place, self._threads, self._spread, self._has_r = core, place, threads, spread, has_r
-        self._lock = threading.Lock()
+    _name, _instead = "distributed.Factorization", "Q and R"
 
-    def _where(self) -> Any:
-        return self._place.where(self._threads)
+    def __init__(self, core: Any, place: Place, threads: int, spread: _Arrays | _DTensors, has_r: bool):
+        super().__init__(core, place, threads)
+        self._spread, self._has_r, self._lock = spread, has_r, threading.Lock()
 
     def _operand(self, array: Any, function: str) -> Any:
         """Returns a vector or matrix in the type of the factorization.
@@ -521,18 +522,6 @@ class Factorization:
         with self._lock:
             return _together(self._spread.comm, lambda: (self._place, *prepare(), self._where()), lambda _, *arguments: call(*arguments))
 
-    def __repr__(self) -> str:
-        m, n = self.shape
-        return f"<quoin.distributed.Factorization of a {m}x{n} matrix by {self.report.method}>"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a quoin.distributed.Factorization cannot be copied or pickled; keep Q and R instead")
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(M, N) of A, with M the number of rows of all ranks."""
-        return self._f.shape
-
     @property
     def R(self) -> Any:
         """R, shape (min(M, N), N), with the same bits on every rank; a new array at each call.
@@ -542,16 +531,6 @@ class Factorization:
         if not self._has_r:
             return None
         return self._spread.replicated(self._place.give_back(self._f.r(self._where())))
-
-    @property
-    def report(self) -> Report:
-        """The report of the factorization, the same on every rank except for `seconds`."""
-        return Report(**self._f.report)
-
-    @property
-    def plan(self) -> Plan:
-        """The plan for the matrix of all ranks."""
-        return Plan(**self._f.plan)
 
     def q(self) -> Any:
         """This rank's rows of the thin Q, (h, min(M, N)). Every rank calls it."""
@@ -607,7 +586,7 @@ class Factorization:
             return array.ndim, self._place.operand(_columns(array)), rcond_number(rcond)
 
         def call(ndim: int, *arguments: Any) -> LstsqResult:
-            X, norms, condition, _, exponent = self._f.lstsq(*arguments)
+            X, norms, condition, _, exponent, _ = self._f.lstsq(*arguments)
             R = self._f.r(self._where()) if self._has_r else None
             return _solution(self._place, self._spread, self.shape[0], ndim, (X, norms, condition, R, exponent))
 
@@ -732,7 +711,7 @@ def lstsq(
 
     def call(place: Place, ndim: int, *arguments: Any) -> LstsqResult:
         # the number of rows of all ranks is not known here; there are at least as many rows as columns
-        return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments))
+        return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments)[:5])
 
     spread = _spread(a, comm, "distributed.lstsq")
     return _together(spread.comm, prepare, call)

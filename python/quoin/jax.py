@@ -157,7 +157,7 @@ def lstsq(a: Array, b: Array) -> LSTSQ:
     return LSTSQ(X[..., 0] if vector else X, jnp.square(A @ X - B).sum(-2), empty.astype(int), empty)
 
 
-# ---- checks of arguments, with errors as JAX's own -----------------------------------------------------------------------
+# ---- checks of arguments, with errors as JAX's own -------------------------------------------------------------------
 
 
 def _arrays(function: str, *given: tuple[Any, int]) -> list[Array]:
@@ -179,7 +179,7 @@ def _broadcast(*given: tuple[Array, int]) -> list[Array]:
     return [jnp.broadcast_to(A, (*leading, *A.shape[A.ndim - last :])) for A, last in given]
 
 
-# ---- calls of the targets, and their derivatives -------------------------------------------------------------------------
+# ---- calls of the targets, and their derivatives ---------------------------------------------------------------------
 
 
 def _call(target: str, results: list[Any], *arrays: Array) -> Any:

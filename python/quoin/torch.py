@@ -145,7 +145,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None
     return LSTSQ(X.squeeze(-1) if vector else X, residuals, empty.long(), empty)
 
 
-# ---- checks of arguments, with errors as PyTorch's own -------------------------------------------------------------------
+# ---- checks of arguments, with errors as PyTorch's own ---------------------------------------------------------------
 
 
 def _shape(A: Tensor) -> str:
@@ -192,7 +192,7 @@ def _broadcast(*tensors: tuple[Tensor, int]) -> list[Tensor]:
     return [tensor.expand(*leading, *tensor.shape[tensor.dim() - last :]) for tensor, last in tensors]
 
 
-# ---- operators -----------------------------------------------------------------------------------------------------------
+# ---- operators -------------------------------------------------------------------------------------------------------
 
 _library = torch.library.Library("quoin", "DEF")
 
@@ -411,7 +411,7 @@ def _solve(A: Tensor, B: Tensor, Q: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
         return X, B - A @ X if m > n else A.new_empty(*A.shape[:-2], 0)
 
 
-# ---- derivatives ---------------------------------------------------------------------------------------------------------
+# ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
 def _over(R: Tensor, B: Tensor) -> Tensor:
@@ -431,7 +431,8 @@ def _times_inverse(B: Tensor, R: Tensor) -> Tensor:
 
 def _first(A: Tensor, k: int) -> Tensor:
     """Returns the first k columns."""
-    return A if A.shape[-1] == k else A[..., :k]  # a slice of all columns has no rule for some of PyTorch's transformations
+    # a slice of all columns has no rule for some of PyTorch's transformations
+    return A if A.shape[-1] == k else A[..., :k]
 
 
 def _or_zeros(derivative: Tensor | None, like: Tensor) -> Tensor:

@@ -40,39 +40,33 @@ struct StridedMatrix {
     }
 };
 
-/// Returns a column-major copy of A.
-template <class T>
-Matrix<T> copy_of(Context<Host>& ctx, const StridedMatrix<T, Host>& A) {
-    Matrix<T> B(A.rows, A.cols);
+/// B := A, which has its rows or its columns next to each other if it is in a GPU's memory.
+template <class T, class D>
+void load(Context<D>& ctx, const StridedMatrix<T, D>& A, MatrixView<T, D> B) {
+    if (B.empty()) return;
     if (A.column_major()) {
-        copy<T>(ctx, A.view(), B.view());
+        copy<T>(ctx, A.view(), B);
     } else if (A.row_major()) {
-        transpose<T>(ctx, A.transposed().view(), B.view());
-    } else {
+        transpose<T>(ctx, A.transposed().view(), B);
+    } else if constexpr (std::is_same_v<D, Host>) {
         for (Index j = 0; j < A.cols; ++j) {
             for (Index i = 0; i < A.rows; ++i) B(i, j) = A.at(i, j);
         }
+    } else {
+        throw InvalidArgument("an array in a GPU's memory must have its rows or its columns next to each other");
     }
-    return B;
 }
-/// B := A.
-template <class T>
-void load(Context<Host>&, const StridedMatrix<T, Host>& A, MatrixView<T> B) {
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index i = 0; i < A.rows; ++i) B(i, j) = A.at(i, j);
-    }
+/// Returns a column-major copy of A.
+template <class T, class D>
+Matrix<T, D> copy_of(Context<D>& ctx, const StridedMatrix<T, D>& A) {
+    Matrix<T, D> B(ctx, A.rows, A.cols);
+    load<T>(ctx, A, B.view());
+    return B;
 }
 /// Moves the host's matrix A to the memory of the context's device.
 template <class T>
 Matrix<T> placed(Context<Host>&, Matrix<T>&& A) {
     return std::move(A);
-}
-
-/// Factors A = QR in memory that the library allocates. The last argument is for arrays on a GPU.
-template <class T>
-QR<T> factor_matrix(Context<Host>& ctx, const StridedMatrix<T>& A, const Options& options, Matrix<T>&& = {}) {
-    if (A.is_readable()) return qr<T, Host>(ctx, A.input(), options);
-    return qr<T, Host>(ctx, copy_of<T>(ctx, A), plan_qr<T>(ctx, A.rows, A.cols, options));
 }
 
 /// A as a column-major view of its own memory or of a copy.
@@ -88,12 +82,22 @@ struct ColumnMajor {
     MatrixView<const T, D> view;
 };
 
-/// A as an input of the library, in its own memory, or as a copy if neither its rows nor its columns are contiguous.
+/// A as an input of the library, in its own memory, or as a copy if neither its rows nor its columns are contiguous. The
+/// copy is in `place` if that has A's shape.
 template <class T, class D>
 struct Readable {
-    Readable(Context<D>& ctx, const StridedMatrix<T, D>& A)
-        : copy(A.is_readable() ? Matrix<T, D>() : copy_of<T>(ctx, A)),
-          view(A.is_readable() ? A.input() : InputView<T, D>(std::as_const(copy).view())) {}
+    Readable(Context<D>& ctx, const StridedMatrix<T, D>& A, MatrixView<T, D> place = {}) {
+        if (A.is_readable()) {
+            view = A.input();
+            return;
+        }
+        if (place.rows != A.rows || place.cols != A.cols) {
+            copy = Matrix<T, D>(ctx, A.rows, A.cols);
+            place = copy.view();
+        }
+        load<T>(ctx, A, place);
+        view = place;
+    }
     Readable(const Readable&) = delete;
     Readable& operator=(const Readable&) = delete;
 
@@ -167,18 +171,17 @@ nb::object to_numpy(Matrix<T>&& M, const std::vector<std::size_t>& shape, const 
     return to_library<T, nb::numpy>(std::move(M), shape, strides);
 }
 
-/// Returns M as an array in Fortran order.
-template <class T>
-nb::object to_numpy(Matrix<T>&& M) {
-    const std::size_t rows = M.rows(), cols = M.cols();
-    return to_numpy(std::move(M), {rows, cols}, {1, static_cast<std::int64_t>(rows)});
-}
+/// The form of a column-major matrix for the caller: unchanged, as its transpose in C order, or one column as a
+/// vector.
+enum class As { Matrix, Transpose, Vector };
 
-/// Returns Mᵀ as an array in C order.
 template <class T>
-nb::object to_numpy_transposed(Matrix<T>&& M) {
+nb::object to_numpy(Matrix<T>&& M, As as = As::Matrix) {
     const std::size_t rows = M.rows(), cols = M.cols();
-    return to_numpy(std::move(M), {cols, rows}, {static_cast<std::int64_t>(rows), 1});
+    const std::int64_t ld = M.rows();
+    if (as == As::Vector) return to_numpy(std::move(M), {rows}, {1});
+    if (as == As::Transpose) return to_numpy(std::move(M), {cols, rows}, {ld, 1});
+    return to_numpy(std::move(M), {rows, cols}, {1, ld});
 }
 
 /// Returns a copy of A.
@@ -188,17 +191,6 @@ Matrix<T, D> own_copy(Context<D>& ctx, MatrixView<const T, D> A) {
     copy<T>(ctx, A, B.view());
     return B;
 }
-
-/// Returns the column x as an array of one dimension.
-template <class T>
-nb::object to_numpy_vector(Matrix<T>&& x) {
-    const std::size_t rows = x.rows();
-    return to_numpy(std::move(x), {rows}, {1});
-}
-
-/// The form of a column-major matrix for the caller: unchanged, as its transpose in C order, or one column as a
-/// vector.
-enum class As { Matrix, Transpose, Vector };
 
 /// One result of a batch: column-major matrices of one shape, one after the other. A single matrix is a batch without
 /// leading dimensions.
@@ -213,8 +205,11 @@ public:
     BatchResult(int, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols, Index,
                 As as = As::Matrix)
         : batch_(batch), count_(count), rows_(rows), cols_(cols), as_(as) {}
-    Matrix<T> work(Index, Index) { return {}; }
-    /// Returns the first `rows` rows of all matrices, to be written. The rows below are zeros.
+    /// Returns the first `rows` rows of the only matrix, or of all matrices, to be written. The rows below are zeros.
+    MatrixView<T> matrix(Index rows) {
+        all(rows);
+        return memory_.view().row_block({0, rows});
+    }
     BatchView<T> all(Index rows) {
         memory_ = Matrix<T>(rows_, cols_ * count_);
         for (Index j = 0; rows < rows_ && j < memory_.cols(); ++j)
@@ -256,31 +251,22 @@ private:
     Matrix<T> memory_;
 };
 
-/// Returns M as the caller's array. `to_array_transposed` returns Mᵀ in C order, `to_vector` a column as an array of
-/// one dimension.
+/// Returns M, or the vector x, as the caller's array.
 template <class T>
-nb::object to_array(const Home<Host>&, int, Matrix<T>&& M) {
-    return to_numpy(std::move(M));
-}
-template <class T>
-nb::object to_array_transposed(const Home<Host>&, int, Matrix<T>&& M) {
-    return to_numpy_transposed(std::move(M));
-}
-template <class T>
-nb::object to_vector(const Home<Host>&, int, Matrix<T>&& x) {
-    return to_numpy_vector(std::move(x));
+nb::object to_array(const Home<Host>&, int, Matrix<T>&& M, As as = As::Matrix) {
+    return to_numpy(std::move(M), as);
 }
 template <class T>
 nb::object to_vector(const Home<Host>&, int, const std::vector<T>& x) {
     Matrix<T> column(static_cast<Index>(x.size()), 1);
     std::copy(x.begin(), x.end(), column.data());
-    return to_numpy_vector(std::move(column));
+    return to_numpy(std::move(column), As::Vector);
 }
 
 /// Returns the matrix made by `make(ctx)` as the caller's array.
 template <class D, class Make>
-nb::object array_of(const Home<D>& home, const Where<D>& where, double flops, Make&& make) {
-    return to_array(home, where, result_of(home, where, flops, make));
+nb::object array_of(const Home<D>& home, const Where<D>& where, double flops, Make&& make, As as = As::Matrix) {
+    return to_array(home, where, result_of(home, where, flops, make), as);
 }
 
 }  // namespace quoin::python

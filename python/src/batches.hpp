@@ -84,11 +84,7 @@ public:
     }
     nb::object take(const Home<D>& home, const Where<D>& where, As as = As::Matrix) {
         nb::list arrays;
-        for (Matrix<T, D>& M : matrices_) {
-            arrays.append(as == As::Matrix      ? to_array(home, where, std::move(M))
-                          : as == As::Transpose ? to_array_transposed(home, where, std::move(M))
-                                                : to_vector(home, where, std::move(M)));
-        }
+        for (Matrix<T, D>& M : matrices_) arrays.append(to_array(home, where, std::move(M), as));
         return arrays;
     }
 

@@ -200,6 +200,13 @@ auto result_of(const Home<D>& home, const Where<D>& where, double flops, Work&& 
     return std::move(*result);
 }
 
+/// Returns the object made by `make(ctx)`, with its home.
+template <class D, class Make>
+auto held(const Where<D>& where, double flops, Make&& make) {
+    const Home<D> home(where);
+    return Held<std::invoke_result_t<Make&, Context<D>&>, D>{home, result_of(home, where, flops, make)};
+}
+
 /// While it lives, the caller's code that runs in the middle of a call finds the same state as between calls. On a GPU
 /// it restores the caller's current device, on a host it does nothing.
 template <class D>

@@ -128,25 +128,6 @@ struct CallersCode<Cuda> {
     const CurrentDevice current;
 };
 
-/// B := A for a column-major or row-major A.
-template <class T>
-void load(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, MatrixView<T, Cuda> B) {
-    if (B.empty()) return;
-    if (A.column_major()) {
-        copy<T>(ctx, A.view(), B);
-    } else if (A.row_major()) {
-        transpose<T>(ctx, A.transposed().view(), B);
-    } else {
-        throw InvalidArgument("an array in a GPU's memory must have its rows or its columns next to each other");
-    }
-}
-template <class T>
-Matrix<T, Cuda> copy_of(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A) {
-    Matrix<T, Cuda> B(ctx, A.rows, A.cols);
-    load<T>(ctx, A, B.view());
-    return B;
-}
-
 template <class T>
 Matrix<T, Cuda> placed(Context<Cuda>& ctx, Matrix<T>&& A) {
     return copy_to_device<T>(ctx, std::as_const(A).view());
@@ -190,12 +171,7 @@ public:
     BatchResult(const CudaCall& call, const std::vector<std::size_t>& batch, Index count, Index rows, Index cols,
                 Index given_rows, As as = As::Matrix)
         : count_(count), rows_(rows), cols_(cols), memory_(call, batch, rows, cols, as, given_rows < rows) {}
-    /// Returns the result's memory as an m x n matrix, if it fits and work in it takes no longer, otherwise a matrix
-    /// without memory.
-    Matrix<T, Cuda> work(Index m, Index n) {
-        const bool serves = m == rows_ && n == cols_ && Matrix<T, Cuda>::aligned_ld(m) == m;
-        return serves ? Matrix<T, Cuda>::over(memory_.matrix(rows_, cols_)) : Matrix<T, Cuda>();
-    }
+    MatrixView<T, Cuda> matrix(Index rows) { return memory_.matrix(rows_, cols_).row_block({0, rows}); }
     BatchView<T, Cuda> all(Index rows) {
         return {memory_.matrix(rows_, cols_).data, rows, cols_, std::max<Index>(1, rows_), rows_ * cols_, count_};
     }
@@ -227,21 +203,13 @@ nb::object array_of(const Home<Cuda>& home, const CudaCall& call, const Matrix<T
     return out.array();
 }
 template <class T>
-nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
-    if (call.from_host()) return to_numpy(to_host(home, call, M));
-    return array_of<T>(home, call, M, As::Matrix);
+nb::object to_array(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M, As as = As::Matrix) {
+    if (call.from_host()) return to_numpy(to_host(home, call, M), as);
+    return array_of<T>(home, call, M, as);
 }
 template <class T>
-nb::object to_array(const Home<Cuda>&, const CudaCall&, Matrix<T>&& M) {
-    return to_numpy(std::move(M));
-}
-template <class T>
-nb::object to_array_transposed(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& M) {
-    return array_of<T>(home, call, M, As::Transpose);
-}
-template <class T>
-nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, Matrix<T, Cuda>&& x) {
-    return array_of<T>(home, call, x, As::Vector);
+nb::object to_array(const Home<Cuda>&, const CudaCall&, Matrix<T>&& M, As as = As::Matrix) {
+    return to_numpy(std::move(M), as);
 }
 template <class T>
 nb::object to_vector(const Home<Cuda>& home, const CudaCall& call, const std::vector<T>& x) {

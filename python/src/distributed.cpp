@@ -28,25 +28,18 @@ nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Whe
                           to_array(home, where, std::move(R)));
 }
 
-/// (X, the norms of the residuals, the condition, R of 2^-e A, e).
-template <class T, class D>
-nb::tuple solution_of(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& found) {
-    return nb::make_tuple(to_array(home, where, std::move(found.X)), to_vector(home, where, found.residual_norms),
-                          found.condition, to_array(home, where, std::move(found.R)), found.exponent);
-}
-
 template <class T, class D>
 nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, double rcond, const Options& options,
                             const Where<D>& where, const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
     RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
-    return solution_of(home, where, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
-                           const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
-                           auto found = least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), rcond, options);
-                           ranks.finish(ctx);
-                           return found;
-                       }));
+    return to_tuple(home, where, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+                        const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
+                        auto found = least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), rcond, options);
+                        ranks.finish(ctx);
+                        return found;
+                    }));
 }
 
 /// (this rank's rows of U, or None; the singular values; Vᵀ, or None).
@@ -93,7 +86,7 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
     using F = Held<FactorsOfRanks<T, D>, D>;
     nb::class_<F>(module, ("DistributedFactorization" + suffix).c_str())
         .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.f.rows(), f.object.f.cols()); })
-        .def_prop_ro("plan", [](const F& f) { return to_dict(f.object.f.plan()); })
+        .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.f.plan()); })
         .def_prop_ro("report", [](const F& f) { return to_dict(f.object.f.report()); })
         .def("r",
              [](const F& f, const Where<D>& where) {
@@ -118,11 +111,11 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
              })
         .def("lstsq", [](F& f, const Array<T, D>& b, double rcond, const Where<D>& where, const nb::tuple& of_call) {
             const StridedMatrix<T, D> B = matrix_of<T, D>(b);
-            return solution_of(f.home, where,
-                               over_ranks<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
-                                   const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
-                                   return least_squares<T, D>(ctx, f, mine.view(), rcond);
-                               }));
+            return to_tuple(f.home, where,
+                            over_ranks<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
+                                return least_squares<T, D>(ctx, f, mine.view(), rcond);
+                            }));
         });
 }
 
@@ -131,24 +124,21 @@ Held<FactorsOfRanks<T, D>, D> distributed_factor(const Array<T, D>& a, const Opt
                                                  const Where<D>& where, const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     RanksOfCall<D> ranks(of_call);
-    const Home<D> home(where);
-    return {home, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
-                const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
-                auto f = qr<T, D>(ctx, ranks.all(), mine.view(), options);
-                Matrix<T, D> R = f.r(ctx, r_on_all ? Ranks::All : Ranks::Root);
-                ranks.finish(ctx);
-                return FactorsOfRanks<T, D>{std::move(f), std::move(R)};
-            })};
+    return held<D>(where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+        const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
+        auto f = qr<T, D>(ctx, ranks.all(), mine.view(), options);
+        Matrix<T, D> R = f.r(ctx, r_on_all ? Ranks::All : Ranks::Root);
+        ranks.finish(ctx);
+        return FactorsOfRanks<T, D>{std::move(f), std::move(R)};
+    });
 }
 
 /// Returns the state of a StreamingR of the rows of all ranks, in the form of its member `state`.
 template <class T, class D>
 nb::tuple distributed_merge(Index n, Index rows, const Array<T, D>& r, const nb::object& method, double seconds,
                             double flops, const Where<D>& where, const nb::tuple& of_call) {
-    typename StreamingR<T, D>::State state{n, rows, {}, {}};
-    state.report.method = parse_method(method);
-    state.report.seconds = seconds;
-    state.report.flops = flops;
+    typename StreamingR<T, D>::State state{
+        n, rows, {}, {.method = parse_method(method), .seconds = seconds, .flops = flops}};
     RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     run_released(home, where, 0, [&](Context<D>& ctx) {
@@ -166,9 +156,7 @@ void bind_gram_schmidt_over_ranks(nb::module_& module, const std::string& suffix
     nb::class_<G>(module, ("DistributedGramSchmidt" + suffix).c_str())
         .def("__init__",
              [](G* self, Index h, const Where<D>& where) {
-                 const Home<D> home(where);
-                 new (self) G{home, result_of(home, where, 0,
-                                              [&](Context<D>& ctx) { return DistributedGramSchmidt<T, D>(ctx, h); })};
+                 new (self) G(held<D>(where, 0, [&](Context<D>& ctx) { return DistributedGramSchmidt<T, D>(ctx, h); }));
              })
         .def("append",
              [](G& g, const Array<T, D>& a, const Where<D>& where, const nb::tuple& of_call) {

@@ -6,30 +6,11 @@
 namespace quoin::python {
 namespace {
 
-#ifdef QUOIN_HAVE_CUDA
-/// Factors A = QR, in `memory` if it is given and A is copied.
-template <class T>
-QR<T, Cuda> factor_matrix(Context<Cuda>& ctx, const StridedMatrix<T, Cuda>& A, const Options& options,
-                          Matrix<T, Cuda>&& memory = {}) {
-    if (options.q == QForm::None ? A.is_readable() : A.column_major() && !memory.data())
-        return qr<T, Cuda>(ctx, A.input(), options);
-    if (!memory.data()) memory = Matrix<T, Cuda>::aligned(ctx, A.rows, A.cols);
-    load<T>(ctx, A, memory.view());
-    return qr<T, Cuda>(ctx, std::move(memory), plan_qr<T>(ctx, A.rows, A.cols, options));
-}
-#endif
-
-/// Writes Q and R, R alone, or V_R and tau directly to the caller's memory.
+/// Factors A = QR in memory that the library allocates.
 template <class T, class D>
-void factor_in_one_launch(Context<D>& ctx, const StridedMatrix<T, D>& A, const Options& options, BatchView<T, D> first,
-                          BatchView<T, D> second) {
-    const BatchView<const T, D> one(A.data, A.rows, A.cols, A.row_stride, A.col_stride, 0, 1);
-    try {
-        if (options.q == QForm::Reflectors) return qr_lapack<T, D>(ctx, one, first, second, options);
-        qr<T, D>(ctx, one, first, second, options);
-    } catch (const NonFiniteEntry& e) {
-        throw NonFiniteEntry(e.row, e.col);  // names a matrix, not a member of a batch
-    }
+QR<T, D> factor_matrix(Context<D>& ctx, const StridedMatrix<T, D>& A, const Options& options) {
+    if (A.is_readable()) return qr<T, D>(ctx, A.input(), options);
+    return qr<T, D>(ctx, copy_of<T>(ctx, A), plan_qr<T>(ctx, A.rows, A.cols, options));
 }
 
 /// Returns Q and R in the modes 'reduced' and 'complete', R in 'r', V_Rᵀ and tau in 'raw'.
@@ -40,7 +21,8 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
     Options options = options_of(method, check_finite);
     const bool square = mode == 'c' && (array.ndim() > 2 || array.shape(0) > array.shape(1));
     options.q = mode == 'r' ? QForm::None : raw ? QForm::Reflectors : square ? QForm::Any : QForm::Explicit;
-    if (array.ndim() > 2) {
+    // the library reads one matrix of any strides on a GPU as a batch
+    if (array.ndim() > 2 || (!std::is_same_v<D, Host> && !matrix_of<T, D>(array).is_readable())) {
         if (mode != 'c') return qr_stack<T, D>(array, options, where);
         const Factorizations<T, D> f(array, options, where);
         return nb::make_tuple(f.q(true, where), f.r(true, where));
@@ -56,26 +38,15 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
     }
     BatchResult<T, D> second(where, {}, 1, raw || !complete ? k : m, raw ? 1 : n, k, raw ? As::Vector : As::Matrix);
     run_released(Home<D>(where), where_for(where, m, n), flops_of_qr(m, n), [&](Context<D>& ctx) {
-        if constexpr (!std::is_same_v<D, Host>) {
-            if (!complete && plan_qr<T>(ctx, m, n, options).householder().one_launch) {
-                return factor_in_one_launch<T, D>(ctx, A, options, first ? first->all(m) : BatchView<T, D>(),
-                                                  second.all(k));
-            }
-        }
-        QR<T, D> f = factor_matrix<T>(ctx, A, options, first ? first->work(m, n) : Matrix<T, D>());
-        if (raw) {
-            LapackQR<T, D> lapack = to_lapack<T, D>(ctx, std::move(f));
-            first->put(ctx, std::move(lapack.V_R));
-            second.put(ctx, std::move(lapack.tau));
-            return;
-        }
         if (complete) {
+            const QR<T, D> f = factor_matrix<T, D>(ctx, A, options);
             second.put(ctx, f.r(ctx));
             return first->put(ctx, f.q_block(ctx, {0, m}, {0, m}));
         }
-        ThinQR<T, D> thin = std::move(f).take_thin(ctx);
-        second.put(ctx, std::move(thin.R));
-        if (mode != 'r') first->put(ctx, std::move(thin.Q));
+        const MatrixView<T, D> Q = first ? first->matrix(m) : MatrixView<T, D>();
+        const Readable<T, D> input(ctx, A, Q);
+        if (raw) return qr_lapack<T, D>(ctx, input.view, Q, second.matrix(k), options);
+        qr<T, D>(ctx, input.view, Q, second.matrix(k), options);
     });
     if (mode == 'r') return second.take();
     return nb::make_tuple(first->take(), second.take());
@@ -86,20 +57,17 @@ Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, con
                          bool check_finite, bool verify) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);
     const Options options = options_of(method, q, check_finite, verify);
-    const Home<D> home(where);
-    return {home, result_of(home, where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
-                            [&](Context<D>& ctx) { return factor_matrix<T>(ctx, A, options); })};
+    return held<D>(where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
+                   [&](Context<D>& ctx) { return factor_matrix<T, D>(ctx, A, options); });
 }
 
 /// Calls `from_lapack` for V_Rᵀ (n×m) and tau (k×1).
 template <class T, class D>
 Held<QR<T, D>, D> from_raw(const Array<T, D>& h, const Array<T, D>& tau, const Where<D>& where) {
     const StridedMatrix<T, D> V_R = matrix_of<T, D>(h).transposed(), taus = matrix_of<T, D>(tau);
-    const Home<D> home(where);
-    const double flops = flops_of_qr(V_R.rows, V_R.cols);
-    return {home, result_of(home, where_for(where, V_R.rows, V_R.cols), flops, [&](Context<D>& ctx) {
-                return from_lapack<T, D>(ctx, {copy_of<T>(ctx, V_R), copy_of<T>(ctx, taus)});
-            })};
+    return held<D>(where_for(where, V_R.rows, V_R.cols), flops_of_qr(V_R.rows, V_R.cols), [&](Context<D>& ctx) {
+        return from_lapack<T, D>(ctx, {copy_of<T>(ctx, V_R), copy_of<T>(ctx, taus)});
+    });
 }
 
 }  // namespace
@@ -114,34 +82,24 @@ void bind_factorization(nb::module_& module) {
         module.def("from_raw", &from_raw<T, D>, "h"_a.noconvert(), "tau"_a.noconvert(), "where"_a);
 
         using F = Held<QR<T, D>, D>;
-        nb::class_<F>(module, ("Factorization" + suffix).c_str())
-            .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.rows(), f.object.cols()); })
-            .def_prop_ro("plan", [](const F& f) { return to_dict(f.object.plan()); })
+        using Make = Matrix<T, D> (QR<T, D>::*)(Context<D>&) const;
+        nb::class_<F> kept(module, ("Factorization" + suffix).c_str());
+        const auto def_array = [&](const char* name, Make make, double (*flops)(Index m, Index n), As as = As::Matrix) {
+            kept.def(name, [=](const F& f, const Where<D>& where) {
+                return array_of(
+                    f.home, where, flops(f.object.rows(), f.object.cols()),
+                    [&](Context<D>& ctx) { return (f.object.*make)(ctx); }, as);
+            });
+        };
+        def_array("r", &QR<T, D>::r, [](Index, Index) { return 0.0; });
+        def_array("v", &QR<T, D>::v, flops_of_copy);
+        def_array(
+            "tau", &QR<T, D>::tau, [](Index, Index) { return 0.0; }, As::Vector);
+        def_array("t", &QR<T, D>::t, flops_of_qr);
+        def_array("q", &QR<T, D>::form_q, flops_of_qr);
+        kept.def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.rows(), f.object.cols()); })
+            .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.plan()); })
             .def_prop_ro("report", [](const F& f) { return to_dict(f.object.report()); })
-            .def("r",
-                 [](const F& f, const Where<D>& where) {
-                     return array_of(f.home, where, 0, [&](Context<D>& ctx) { return f.object.r(ctx); });
-                 })
-            .def("v",
-                 [](const F& f, const Where<D>& where) {
-                     const double flops = flops_of_copy(f.object.rows(), f.object.cols());
-                     return array_of(f.home, where, flops, [&](Context<D>& ctx) { return f.object.v(ctx); });
-                 })
-            .def("tau",
-                 [](const F& f, const Where<D>& where) {
-                     return to_vector(f.home, where,
-                                      result_of(f.home, where, 0, [&](Context<D>& ctx) { return f.object.tau(ctx); }));
-                 })
-            .def("t",
-                 [](const F& f, const Where<D>& where) {
-                     return array_of(f.home, where, flops_of_qr(f.object.rows(), f.object.cols()),
-                                     [&](Context<D>& ctx) { return f.object.t(ctx); });
-                 })
-            .def("q",
-                 [](const F& f, const Where<D>& where) {
-                     return array_of(f.home, where, flops_of_qr(f.object.rows(), f.object.cols()),
-                                     [&](Context<D>& ctx) { return f.object.form_q(ctx); });
-                 })
             .def("q_block",
                  [](const F& f, Index i0, Index i1, Index j0, Index j1, const Where<D>& where) {
                      const double width = std::min(i1 - i0, j1 - j0);

@@ -43,10 +43,8 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                Index panel_width, int threads) {
                 const Options options = gram_schmidt_options(method, reorthogonalize, panel_width,
                                                              nb::str(to_string(GramSchmidtPanel::Auto)));
-                const Home<Host> home(threads);
-                new (self) G{home, result_of(home, threads, 0, [&](Context<Host>& ctx) {
-                                 return GramSchmidt<T>(ctx, m, capacity, options);
-                             })};
+                new (self) G(held<Host>(threads, 0,
+                                        [&](Context<Host>& ctx) { return GramSchmidt<T>(ctx, m, capacity, options); }));
             },
             "m"_a, "capacity"_a, "method"_a.none(), "reorthogonalize"_a.none(), "panel_width"_a, "threads"_a)
         .def("__init__",
@@ -57,13 +55,12 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                  state.options = gram_schmidt_options(method, reorthogonalize, panel_width, panel);
                  Index begin = 0;
                  for (const Index end : panel_ends) state.panels.push_back({std::exchange(begin, end), end});
-                 const Home<Host> home(threads);
-                 new (self) G{home, result_of(home, threads, 0, [&](Context<Host>& ctx) {
-                                  state.Q = copy_of<T>(ctx, matrix_of<T, Host>(q));
-                                  state.R = copy_of<T>(ctx, matrix_of<T, Host>(r));
-                                  state.L = copy_of<T>(ctx, matrix_of<T, Host>(l));
-                                  return GramSchmidt<T>(ctx, state);
-                              })};
+                 new (self) G(held<Host>(threads, 0, [&](Context<Host>& ctx) {
+                     state.Q = copy_of<T>(ctx, matrix_of<T, Host>(q));
+                     state.R = copy_of<T>(ctx, matrix_of<T, Host>(r));
+                     state.L = copy_of<T>(ctx, matrix_of<T, Host>(l));
+                     return GramSchmidt<T>(ctx, state);
+                 }));
              })
         // returns the arguments of the second __init__
         .def("state",

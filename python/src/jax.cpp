@@ -144,8 +144,8 @@ ffi::Error thin_qr(Caller<D> caller, Stack A, StackResult Q, StackResult R) {
         const auto Qs = matrices<T, D>(*Q), Rs = matrices<T, D>(*R);
         const Options options = unchecked(QForm::Explicit);
         if (!alone<T>(ctx, A)) return qr<T, D>(ctx, As, Qs, Rs, options);
-        QR<T, D> f = qr<T, D>(ctx, copy_of<T, D>(ctx, As, 0), plan_qr<T>(ctx, As.rows(0), As.cols(0), options));
-        const ThinQR<T, D> thin = std::move(f).take_thin(ctx);
+        const RowMajorView<const T, D> rows{As.data(0), As.rows(0), As.cols(0), std::max<Index>(1, As.cols(0))};
+        const ThinQR<T, D> thin = qr<T, D>(ctx, InputView<T, D>(rows), options).take_thin(ctx);
         put<T, D>(ctx, thin.R.view(), Rs, 0);
         put<T, D>(ctx, thin.Q.view(), Qs, 0);
     });

@@ -1,4 +1,4 @@
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,8 +11,8 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "options.hpp"
-#include "quoin/covariant_lyapunov.hpp"
-#include "quoin/lyapunov_series.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
+#include "quoin/apps/lyapunov_series.hpp"
 
 namespace quoin::python {
 namespace {
@@ -42,11 +42,11 @@ std::unique_ptr<TangentMap<>> callers_system(const std::vector<double>& x0, bool
                                              double delay, Index intervals) {
     const Index n = static_cast<Index>(x0.size()), arguments = delay > 0 ? 2 * n : n;
     const auto motion = [n, arguments, &f](const double* x, double* y) {
-        with_gil([&] { take(call_python(f, nb::make_tuple(to_numpy_vector(copy_of(x, arguments, 1)))), y, n); });
+        with_gil([&] { take(call_python(f, nb::make_tuple(to_numpy(copy_of(x, arguments, 1), As::Vector))), y, n); });
     };
     const auto tangent = [n, arguments, &jvp](const double* x, MatrixView<const double> X, MatrixView<double> Y) {
         with_gil([&] {
-            const auto point = to_numpy_vector(copy_of(x, arguments, 1));
+            const auto point = to_numpy(copy_of(x, arguments, 1), As::Vector);
             const auto vectors = to_numpy(copy_of(X.data, arguments, X.cols));
             take(call_python(jvp, nb::make_tuple(point, vectors)), Y.data, n * X.cols);
         });

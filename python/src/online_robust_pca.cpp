@@ -1,4 +1,4 @@
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <nanobind/stl/vector.h>
 
@@ -29,12 +29,6 @@ MatrixView<X, D> view_of(ColumnOf<X, D> x) {
     } else {
         return x;
     }
-}
-template <class X, class D>
-Matrix<X, D> copy_for_caller(Context<D>& ctx, MatrixView<const X, D> A) {
-    Matrix<X, D> B(ctx, A.rows, A.cols);
-    copy<X>(ctx, A, B.view());
-    return B;
 }
 
 /// Adds `next` for rows on P, which is D or the host. It returns l and s of each row, as columns.
@@ -122,11 +116,11 @@ void bind_online_robust_pca(nb::module_& module) {
             .def("basis",
                  [](const P& p, const Where<D>& where) {
                      return array_of(p.home, where, 0,
-                                     [&](Context<D>& ctx) { return copy_for_caller<T, D>(ctx, p.object.basis()); });
+                                     [&](Context<D>& ctx) { return own_copy<T, D>(ctx, p.object.basis()); });
                  })
             .def("noise", [](const P& p, const Where<D>& where) {
                 return array_of(p.home, where, 0, [&](Context<D>& ctx) {
-                    return copy_for_caller<float, D>(ctx, view_of<const float, D>(p.object.noise()));
+                    return own_copy<float, D>(ctx, view_of<const float, D>(p.object.noise()));
                 });
             });
         bind_next<T, D, D>(of);

@@ -12,7 +12,7 @@ void bind_plan(nb::module_& module) {
             "plan",
             [](Index m, Index n, bool single, const nb::object& method, const nb::object& q, const Where<D>& where) {
                 const Options options = options_of(method, q);
-                return to_dict(result_of(Home<D>(where), where, 0, [&](Context<D>& ctx) {
+                return to_dict<D>(result_of(Home<D>(where), where, 0, [&](Context<D>& ctx) {
                     return single ? plan_qr<float>(ctx, m, n, options) : plan_qr<double>(ctx, m, n, options);
                 }));
             },

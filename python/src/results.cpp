@@ -34,6 +34,7 @@ nb::dict to_dict(const std::vector<PlanField>& fields) {
     return d;
 }
 
+template <class D>
 nb::dict to_dict(const Plan& plan) {
     const HouseholderPlan householder = plan.householder();
     nb::dict d = to_dict(plan_fields(plan));
@@ -41,15 +42,23 @@ nb::dict to_dict(const Plan& plan) {
     d["last_width"] = householder.last_width;
     d["batched_rows"] = plan.tree().batched_rows;
     d["description"] = to_string(plan);
+    nb::list kernels;
+    for (const auto& [step, kernel] : kernels_of<D>(plan)) kernels.append(nb::make_tuple(step, kernel));
+    d["kernels"] = nb::tuple(kernels);
     return d;
 }
+
+template nb::dict to_dict<Host>(const Plan&);
+#ifdef QUOIN_HAVE_CUDA
+template nb::dict to_dict<Cuda>(const Plan&);
+#endif
 
 nb::dict to_dict(const RoutePlan& route) {
     nb::dict d;
     d["route"] = route.name();
     d["fits"] = route.fits();
     d["memory_bytes"] = route.memory_bytes;
-    d["least_bytes"] = route.least_bytes;
+    d["min_bytes"] = route.min_bytes;
     d["plan"] = to_dict(plan_fields(route));
     d["description"] = to_string(route);
     return d;

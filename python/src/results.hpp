@@ -7,6 +7,8 @@
 namespace quoin::python {
 
 nb::dict to_dict(const Report& report);
+/// Returns a plan, and the kernels that run it on D.
+template <class D>
 nb::dict to_dict(const Plan& plan);
 nb::dict to_dict(const RoutePlan& route);
 

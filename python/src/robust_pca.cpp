@@ -1,4 +1,4 @@
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <nanobind/stl/optional.h>
 
@@ -68,7 +68,7 @@ nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::obje
         throw;
     }
     const auto out = [&](Matrix<T, D>& A) {
-        return by_rows ? to_array_transposed(home, where, std::move(A)) : to_array(home, where, std::move(A));
+        return to_array(home, where, std::move(A), by_rows ? As::Transpose : As::Matrix);
     };
     return nb::make_tuple(out(f.L), out(f.S), out(f.Y), to_tuple(f.last), f.lambda, to_string(f.end));
 }

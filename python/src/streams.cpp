@@ -42,10 +42,8 @@ void bind_blocks(nb::class_<Held<StreamingR<T, D>, D>>& of_r, nb::class_<Held<St
     // makes a stream in the memory of `home` from a state made on any device
     const auto stream_of = [=](const Home<D>& home, Index n, Index rows, const Array<T, P>& r, const nb::object& method,
                                double seconds, double flops, const Where<D>& where) {
-        typename StreamingR<T, D>::State state{n, rows, {}, {}};
-        state.report.method = parse_method(method);
-        state.report.seconds = seconds;
-        state.report.flops = flops;
+        typename StreamingR<T, D>::State state{
+            n, rows, {}, {.method = parse_method(method), .seconds = seconds, .flops = flops}};
         state.R = result_of(home, where, 0, [&](Context<D>& ctx) { return copied(ctx, r); });
         return StreamingR<T, D>(std::move(state));
     };
@@ -70,11 +68,10 @@ void bind_blocks(nb::class_<Held<StreamingR<T, D>, D>>& of_r, nb::class_<Held<St
     of_q.def("__init__",
              [=](S* self, Index n, Index rows, const std::vector<Index>& heights, const Array<T, P>& stack,
                  bool backward, const Array<T, P>& r, const Array<T, P>& g, const Where<D>& where) {
-                 const Home<D> home(where);
-                 new (self) S{home, result_of(home, where, 0, [&](Context<D>& ctx) {
-                                  return StreamingQR<T, D>(ctx, {n, rows, heights, copied(ctx, stack), backward,
-                                                                 copied(ctx, r), copied(ctx, g)});
-                              })};
+                 new (self) S(held<D>(where, 0, [&](Context<D>& ctx) {
+                     return StreamingQR<T, D>(
+                         ctx, {n, rows, heights, copied(ctx, stack), backward, copied(ctx, r), copied(ctx, g)});
+                 }));
              })
         .def("append",
              [=](S& stream, const Array<T, P>& a, const Where<D>& where) {
@@ -97,9 +94,7 @@ void bind_streams(nb::module_& module) {
         nb::class_<R> of_r(module, ("StreamingR" + suffix).c_str());
         of_r.def("__init__",
                  [](R* self, Index n, Index p, const Where<D>& where) {
-                     const Home<D> home(where);
-                     new (self) R{
-                         home, result_of(home, where, 0, [&](Context<D>& ctx) { return StreamingR<T, D>(ctx, n, p); })};
+                     new (self) R(held<D>(where, 0, [&](Context<D>& ctx) { return StreamingR<T, D>(ctx, n, p); }));
                  })
             // returns the arguments of the second __init__ and of merge
             .def("state",
@@ -120,9 +115,7 @@ void bind_streams(nb::module_& module) {
         nb::class_<S> of_q(module, ("StreamingQR" + suffix).c_str());
         of_q.def("__init__",
                  [](S* self, Index n, const Where<D>& where) {
-                     const Home<D> home(where);
-                     new (self)
-                         S{home, result_of(home, where, 0, [&](Context<D>& ctx) { return StreamingQR<T, D>(ctx, n); })};
+                     new (self) S(held<D>(where, 0, [&](Context<D>& ctx) { return StreamingQR<T, D>(ctx, n); }));
                  })
             // returns the arguments of the second __init__
             .def("state", [](const S& stream, const Where<D>& where) {

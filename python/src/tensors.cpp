@@ -34,16 +34,9 @@ nb::tuple tensor_qr(const Array<T>& array, bool with_q) {
     const Index m = stack.rows(), n = stack.cols(), k = std::min(m, n), count = stack.count();
     const Options options{.q = with_q ? QForm::Explicit : QForm::None, .check_finite = false};
     const bool one = stack.shape().empty();
-    Matrix<T> Q, R;
+    Matrix<T> Q = with_q ? Matrix<T>(m, k * count) : Matrix<T>(), R(k, n * count);
     run_released(Home<Host>(0), one ? where_for(0, m, n) : 0, flops_of_qr(m, n) * count, [&](Context<Host>& ctx) {
-        if (one) {
-            ThinQR<T, Host> thin = factor_matrix<T>(ctx, stack[0], options).take_thin(ctx);
-            Q = std::move(thin.Q);
-            R = std::move(thin.R);
-            return;
-        }
-        if (with_q) Q = Matrix<T>(m, k * count);
-        R = Matrix<T>(k, n * count);
+        if (one) return qr<T, Host>(ctx, Readable<T, Host>(ctx, stack[0], Q.view()).view, Q.view(), R.view(), options);
         const BatchView<T> Qs(Q.data(), m, k, m, m * k, count), Rs(R.data(), k, n, k, k * n, count);
         qr<T, Host>(ctx, Operands<T, Host>(ctx, stack).view, with_q ? Qs : BatchView<T>(), Rs, options);
     });

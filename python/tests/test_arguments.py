@@ -1,4 +1,5 @@
-"""What cannot be an argument is an error of the right class whose text names it: no signature, no module of the package's own."""
+"""A wrong kind of argument is an error of the right class whose text names it: no signature, no module of the
+package's own."""
 
 import warnings
 

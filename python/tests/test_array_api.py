@@ -1,10 +1,13 @@
-"""The array API standard's linalg.qr, svd and svdvals (2024.12), of Quoin on the arrays of NumPy, array-api-strict and PyTorch.
+"""The array API standard's linalg.qr, svd and svdvals (2024.12), of Quoin on the arrays of NumPy, array-api-strict and
+PyTorch.
 
-The tests are written from the standard's text, since its own suite is in no package registry. To run that suite in a checkout of
-github.com/data-apis/array-api-tests, with what its requirements.txt names, array-api-compat and this folder on PYTHONPATH:
+The tests are written from the standard's text, since its own suite is in no package registry. To run that suite in a
+checkout of github.com/data-apis/array-api-tests, with what its requirements.txt names, array-api-compat and this folder
+on PYTHONPATH:
 
     for library in numpy torch; do
-        ARRAY_API_TESTS_MODULE="exec('import test_array_api; xp = test_array_api.with_quoin(\"array_api_compat.$library\")')" \
+        ARRAY_API_TESTS_MODULE="exec('import test_array_api; xp =
+        test_array_api.with_quoin(\"array_api_compat.$library\")')" \
             pytest array_api_tests/test_linalg.py array_api_tests/test_signatures.py -k "qr or svd"
     done
 
@@ -67,7 +70,7 @@ def normal(xp, rng, shape, dtype="float64"):
 
 
 def assert_like(array, x):
-    """Of x's library, type and device."""
+    """Fails unless `array` has x's library, type and device."""
     assert type(array) is type(x) and array.dtype == x.dtype and array.device == x.device
 
 

@@ -13,11 +13,11 @@ def matrices(rng):
 
 
 def assert_same(one, other):
-    """The same bits, NaN included."""
+    """Fails unless both have equal bits, NaN included."""
     assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
-# ---- Stacks ---------------------------------------------------------------------------------------------------------------
+# ---- Stacks ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -117,7 +117,7 @@ def test_results_do_not_depend_on_neighbours_layout_or_threads(rng):
     assert_same(quoin.factor(A[7:8]).R[0], f.R[7])
 
 
-# ---- Lists ----------------------------------------------------------------------------------------------------------------
+# ---- Lists -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r", "raw"])

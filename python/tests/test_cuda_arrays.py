@@ -26,7 +26,7 @@ SHAPES = [(1, 1), (1, 4), (5, 3), (3, 5), (200, 17), (64, 200), (1000, 64), (200
 DTYPES = [np.float32, np.float64]
 
 
-# ---- Without a GPU ------------------------------------------------------------------------------------------------------
+# ---- Without a GPU ---------------------------------------------------------------------------------------------------
 
 
 class OnGpu0:
@@ -132,7 +132,7 @@ def test_arrays_on_other_devices():
         quoin.qr(OnVulkan())
 
 
-# ---- With one -----------------------------------------------------------------------------------------------------------
+# ---- With one --------------------------------------------------------------------------------------------------------
 
 
 class Torch:
@@ -237,7 +237,7 @@ def spread(rng, *shape, dtype=np.float64):
 
 
 def assert_near(mine, reference, n, scale=None):
-    """‖mine − reference‖ of order n·u of `scale`, ‖reference‖ by default, u that of the reference."""
+    """‖mine − reference‖ of order n·u of `scale`, ‖reference‖ by default, u of the reference's type."""
     assert mine.shape == reference.shape
     scale = np.linalg.norm(wide(reference)) if scale is None else scale
     assert np.linalg.norm(wide(mine) - wide(reference)) <= 10 * n * float(np.finfo(reference.dtype).eps) * scale
@@ -602,7 +602,7 @@ def test_info_and_plan(gpu):
         quoin.plan(100, 10, device="cuda:99")
 
 
-# ---- Principal component pursuit ----------------------------------------------------------------------------------------
+# ---- Principal component pursuit -------------------------------------------------------------------------------------
 
 
 def assert_pursued(library, ours, M, theirs):
@@ -861,7 +861,7 @@ def test_the_estimators_scores_do_not_see_gross_errors(rng, library):
     rows = clean + np.where(rng.random(clean.shape) < 0.15, 50.0, 0.0)
     found = library.get(pca.transform(library.put(rows)))
     assert np.allclose(found, scores, rtol=0, atol=1e-5)
-    # rows that end early leave the others' as they are; types mix as NumPy's do
+    # rows that end early leave other rows' scores as they are; types mix as NumPy's do
     rows[::2] = clean[::2]
     assert np.allclose(library.get(pca.transform(library.put(rows))), scores, rtol=0, atol=1e-5)
     assert library.get(pca.transform(library.put(clean.astype(np.float32)))).dtype == np.float64
@@ -924,7 +924,7 @@ def test_the_estimator_on_the_callers_stream(rng, torch, order):
     assert np.linalg.norm(V.cpu().numpy() - components) <= 1e-5
 
 
-# ---- Streams, lifetimes, threads ------------------------------------------------------------------------------------------
+# ---- Streams, lifetimes, threads -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -975,7 +975,7 @@ def test_nothing_waits_that_need_not(rng, torch, default):
 def test_on_cupys_stream(rng, gpu):
     cupy = CuPy().xp
     A = rng.standard_normal((4000, 30))
-    for _ in range(3):  # a stream that is gone leaves nothing behind
+    for _ in range(3):  # a stream that is gone leaves no state
         with cupy.cuda.Stream(non_blocking=True) as stream:
             a = cupy.zeros(A.shape)
             a.set(A, stream=stream)

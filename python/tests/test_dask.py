@@ -151,7 +151,8 @@ def test_lstsq(rng, shape):
         for mine, theirs in zip(da.compute(*f), np.linalg.lstsq(A, b, rcond=None)):
             assert np.shape(mine) == np.shape(theirs) and np.allclose(mine, theirs, rtol=1e-12)
         assert [np.shape(one) for one in f] == [np.shape(one) for one in expected]
-        true = np.linalg.cond(quoin.qr(A, mode="r"), 1)  # of which Hager's estimate is a lower bound, a third of it at worst here
+        # Hager's estimate is a lower bound of the condition, a third of it at worst here
+        true = np.linalg.cond(quoin.qr(A, mode="r"), 1)
         assert true / 3 <= condition <= true * (1 + 1e-10)
     A[:, 5] = A[:, 4] + 1e-9 * A[:, 5]
     with pytest.raises(quoin.RankDeficient):

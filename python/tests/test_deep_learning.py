@@ -1,4 +1,4 @@
-"""What deep learning has of Quoin beside quoin.torch's own tests: the example of SOAP, and the benchmark."""
+"""Deep learning with Quoin, beside quoin.torch's own tests: the example of SOAP, and the benchmark."""
 
 import doctest
 import importlib.util

@@ -37,7 +37,7 @@ class Queues:
 
 
 def on_ranks(size, call):
-    """What `call(engine)` returns or raises on each rank."""
+    """Returns what `call(engine)` returns or raises on each rank."""
     queues = {(i, j): queue.Queue() for i in range(size) for j in range(size)}
     results = [None] * size
 
@@ -63,7 +63,8 @@ def raised(call):
 
 
 def expect_faults(size, bad, cases):
-    """`cases(engine, whether this is rank `bad`)` are texts and calls. Each raises on all ranks what rank `bad` raises, whom it names."""
+    """`cases(engine, whether this is rank `bad`)` are texts and calls. Each raises on all ranks what rank `bad` raises,
+    whom it names."""
     found = on_ranks(size, lambda ranks: [(text, raised(call)) for text, call in cases(ranks, ranks.rank == bad)])
     assert all(isinstance(of_rank, list) for of_rank in found), found
     for of_case in zip(*found):

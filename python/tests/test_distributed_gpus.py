@@ -1,4 +1,5 @@
-"""QR of rows over ranks with a GPU each: one rank, ranks that share a GPU, and ranks with GPUs of their own that NCCL connects."""
+"""QR of rows over ranks with a GPU each: one rank, ranks that share a GPU, and ranks with GPUs of their own that NCCL
+connects."""
 
 import gc
 import os
@@ -28,7 +29,7 @@ class Alone:
     rank, size = 0, 1
 
 
-# ---- Without a GPU ------------------------------------------------------------------------------------------------------
+# ---- Without a GPU ---------------------------------------------------------------------------------------------------
 
 
 class Link:
@@ -72,7 +73,7 @@ def test_small_messages_of_a_group_of_nccl_go_by_its_store(monkeypatch):
     assert store.num_keys() == 0
 
 
-# ---- One GPU ------------------------------------------------------------------------------------------------------------
+# ---- One GPU ---------------------------------------------------------------------------------------------------------
 
 
 def putter(name):
@@ -269,7 +270,7 @@ def test_the_stream_of_the_caller(rng):
     assert np.linalg.norm(get(product) - A) <= 1e-12 * np.linalg.norm(A)
 
 
-# ---- GPUs of their own, by NCCL -------------------------------------------------------------------------------------------
+# ---- GPUs of their own, by NCCL --------------------------------------------------------------------------------------
 
 
 def in_a_group(rank, size, port, backend):

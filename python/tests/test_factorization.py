@@ -128,7 +128,7 @@ def test_report_and_plan(rng):
     assert 0 < f.report.seconds < 60 and f.report.flops == f.plan.flops
     assert 0 < f.report.residual < 1e-14 and 0 < f.report.orthogonality < 1e-13
     assert quoin.factor(np.eye(3)).report.residual is None
-    assert "500" in str(f.plan)
+    assert "500" in str(f.plan) and f.plan.kernels == quoin.plan(500, 10, method="tsqr").kernels != ()
 
 
 def test_a_factorization_says_that_it_does_not_pickle():
@@ -163,7 +163,7 @@ def test_least_squares_unpacks_to_numpys_four_values(rng, shape, columns):
         for mine, theirs in zip(again, np.linalg.lstsq(A, b, rcond=None)):
             assert np.shape(mine) == np.shape(theirs) and np.allclose(mine, theirs, rtol=1e-9, atol=1e-13)
         assert again.residual_norms.shape == columns and again.report == solution.report
-    A.fill(0)  # s is that of the matrix which was solved
+    A.fill(0)  # s belongs to the matrix that was solved
     assert np.array_equal(solution.s, again.s)
     if shape[0] >= shape[1]:
         A = rng.standard_normal(shape)
@@ -239,6 +239,7 @@ def test_plan():
     assert f"leaves of {p.leaf_rows} rows" in str(p) and f"fan-in {p.fan_in}" in str(p)
     assert f"{p.flops / 1e9:.3g} GFLOP, {p.bytes_moved / 1e9:.3g} GB moved, {p.workspace_bytes / 1e6:.3g} MB" in str(p)
     assert p.fallback is None and quoin.plan(10**5, 20, q="explicit").fallback == "tsqr"
+    assert p.kernels[0][0] == f"leaves of {p.leaf_rows} rows, {p.panel_width} columns" and "host/" in p.kernels[0][1]
     for arguments in ((-1, 3), (3, 3, float, "nothing"), (3, 3, float, "auto", "all"), (3, 5, float, "cholesky-qr2")):
         with pytest.raises(quoin.InvalidArgument):
             quoin.plan(*arguments)

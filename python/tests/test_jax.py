@@ -132,11 +132,12 @@ def test_without_x64(normal):
         assert Q.dtype == R.dtype == np.float32 and qj.lstsq(A, A[:, 0]).x.dtype == np.float32
 
 
-# ---- derivatives ---------------------------------------------------------------------------------------------------------
+# ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
 def of_condition_2(A):
-    """A with other singular values of its first K columns: differences of what is nearly singular are no derivatives."""
+    """A with other singular values of its first K columns: differences of what is nearly singular are no
+    derivatives."""
     U, s, Vt = jnp.linalg.svd(A[..., : min(A.shape[-2:])], full_matrices=False)
     return A.at[..., : s.shape[-1]].set((U * jnp.linspace(1, 2, s.shape[-1])) @ Vt)
 
@@ -183,7 +184,7 @@ def test_what_has_no_derivative(normal):
             jax.grad(function)(A)
 
 
-# ---- transformations -----------------------------------------------------------------------------------------------------
+# ---- transformations -------------------------------------------------------------------------------------------------
 
 
 def test_a_vmap_is_one_batch(normal):
@@ -261,7 +262,7 @@ def test_nothing_waits_for_a_gpu():
     assert enqueued < product / 2
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------------------
+# ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 def test_bad_input_is_refused(normal):

@@ -1,4 +1,5 @@
-"""Each option does what it says, against closed forms, NumPy's and SciPy's values: a test here fails where one is ignored."""
+"""Each option does what it says, against closed forms, NumPy's and SciPy's values: a test here fails where one is
+ignored."""
 
 import copy
 import inspect
@@ -132,7 +133,7 @@ def test_routes_of_less_and_less_memory():
         less = quoin.plan_route(200_000, 40, work=work, files=True, memory=40e6)
         assert less.route == route and less.fits == (work != "svd")
         refused = quoin.plan_route(200_000, 40, work=work, files=True, memory=1)
-        assert not refused.fits and quoin.plan_route(200_000, 40, work=work, files=True, memory=refused.least_bytes).fits
+        assert not refused.fits and quoin.plan_route(200_000, 40, work=work, files=True, memory=refused.min_bytes).fits
     sides = [quoin.plan_route(200_000, 40, work="least-squares", right_hand_sides=p).memory_bytes for p in (0, 7)]
     assert sides[1] - sides[0] == 2 * 200_000 * 7 * 8
 

@@ -227,7 +227,7 @@ def test_arrays_of_other_libraries(rng, library):
 
 
 class Tensor:
-    """Of a library that has from_dlpack and no array API, as PyTorch's are."""
+    """A tensor whose library has from_dlpack and no array API, as PyTorch's are."""
 
     __module__ = "library_of_tensors.tensors"
 

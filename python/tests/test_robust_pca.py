@@ -300,7 +300,7 @@ def test_rows_that_do_not_fit(rng):
 
 
 class Frame:
-    """What NumPy and the estimator ask of a data frame."""
+    """A data frame, as far as NumPy and the estimator need one."""
 
     def __init__(self, array, columns):
         self.array, self.columns = array, columns

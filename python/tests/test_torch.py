@@ -144,7 +144,7 @@ def test_lstsq(shape, device):
         assert ours.rank.numel() == ours.singular_values.numel() == 0
 
 
-# ---- derivatives ---------------------------------------------------------------------------------------------------------
+# ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
 def fixed_signs(Q, R):
@@ -341,7 +341,7 @@ def test_what_has_no_derivative(device):
         torch.func.jvp(lambda A: qt.geqrf(A).tau, (A.detach(),), (A.detach(),))
 
 
-# ---- transformations -----------------------------------------------------------------------------------------------------
+# ---- transformations -------------------------------------------------------------------------------------------------
 
 
 def test_opcheck(device):
@@ -498,7 +498,7 @@ def in_a_group(rank, size, port):
     assert rank == 0 or (U * S @ Vh - A).abs().max() < 1e-12
     with pytest.raises(quoin.NonFiniteEntry, match=f"rank {size - 1}"):
         quoin.distributed.qr(torch.full((9, 2), torch.inf if rank == size - 1 else 1.0), world)
-    # ranks of a group that are not those of the world
+    # ranks of a group that differ from the world's
     some = dist.new_group([0, 2])
     if rank != 1:
         Q, _ = quoin.distributed.qr(normal(30, 3), some)

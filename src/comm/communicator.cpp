@@ -1,3 +1,5 @@
+// Collective calls and their trees, for any engine; communicators of some of the ranks.
+
 #include "quoin/communicator.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Agreement of ranks, and the message that carries the failure of one to all.
+
 #include "comm/joint_call.hpp"
 
 #include <fmt/format.h>
@@ -76,7 +78,7 @@ std::vector<Index> JointCall::agree(std::initializer_list<Same> same, Index mine
     std::vector<Index> values(agreement_words(comm_.size())), part(values.size());
     values[0] = static_cast<Index>(operation_);
     for (std::size_t i = 0; i < same.size(); ++i) values[i + 1] = same.begin()[i].value;
-    values[most_same + comm_.rank()] = mine;
+    values[max_same + comm_.rank()] = mine;
     const auto view = [](std::vector<Index>& v) {
         return MatrixView<Index>(v.data(), static_cast<Index>(v.size()), 1);
     };
@@ -98,10 +100,10 @@ std::vector<Index> JointCall::agree(std::initializer_list<Same> same, Index mine
                 }
             },
             Of::All);
-        for (Index i = most_same; i < A.rows; ++i) A(i, 0) += B(i, 0);
+        for (Index i = max_same; i < A.rows; ++i) A(i, 0) += B(i, 0);
     });
     share<Index>(ctx_, view(values));
-    return {values.begin() + most_same, values.end()};
+    return {values.begin() + max_same, values.end()};
 }
 
 void fail_on_all_ranks(Context<Host>& ctx, Communicator& comm, const std::string& why) {

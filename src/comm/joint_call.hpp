@@ -73,8 +73,8 @@ public:
     /// of 2⌈log₂ size⌉ messages, one after the other.
     std::vector<Index> agree(std::initializer_list<Same> same = {}, Index mine = 0);
 
-    static constexpr Index most_same = 24;
-    static Index agreement_words(int size) { return most_same + size; }
+    static constexpr Index max_same = 24;
+    static Index agreement_words(int size) { return max_same + size; }
 
     /// A := A of `root` on every rank. Throws on all ranks if root knows of a failure.
     template <class T, class D>

@@ -1,3 +1,5 @@
+// A communicator for each row and each column of a grid of processes.
+
 #include <fmt/format.h>
 
 #include "quoin/block_cyclic.hpp"

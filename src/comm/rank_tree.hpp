@@ -1,5 +1,7 @@
 #pragma once
 
+// The tree of ranks for reductions and broadcasts.
+
 #include <vector>
 
 #include "quoin/communicator.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernel_choice.hpp"
 #include "primitives/tuning.hpp"
 #include "quoin/cuda.hpp"
 #include "quoin/options.hpp"
@@ -42,27 +43,19 @@ struct Tuning<Cuda> : CommonTuning {
     ///   200 000                             7.14 / 8.39                   20.2 / 21.0
     ///   1 000 000  11.4 / 11.2                                            95.7 / 80.4
     static Index panel_width(Index m, Index k, Index element_bytes, Arithmetic arithmetic, bool extends_t = false) {
-        if (m <= most_rows_in_strips(element_bytes) && !extends_t) {
+        if (m <= max_rows_in_strips(element_bytes) && !extends_t) {
             return arithmetic == Arithmetic::Corrected && k >= 8000 ? 1024 : 512;
         }
         const bool corrected = arithmetic == Arithmetic::Corrected;
         if (element_bytes == 8 && !extends_t && k >= 15000) return 1024;
         if (k >= (corrected ? 12000 : extends_t ? 11000 : element_bytes == 8 ? 9000 : 24000)) return 512;
-        if (corrected && !extends_t)
-            return k > 3000 || (k >= 512 && most_top_cols(m, element_bytes) == 256) ? 256 : 128;
+        if (corrected && !extends_t) return k > 3000 || (k >= 512 && max_top_cols(m, element_bytes) == 256) ? 256 : 128;
         return k <= 64 ? 64 : k < (corrected ? 800 : m >= 100000 ? 1000 : 1500) ? 128 : 256;
     }
-    /// Columns of the widest matrix that strips factor faster in one launch (strips.cu) than panel by panel. Wider ones
-    /// are faster so up to `most_alone` entries. ms, H100:
-    ///                   f32: 2048²  4096²  5000²  8192×2048  8192×4096  16384×4096   f64: 1024²  2048²  3000²  4096²  8192×2048
-    ///   one launch           1.54   4.16   11.2   2.40       7.83       15.8              0.91   1.80   5.11   8.46   4.82
-    ///   panels               2.27   5.45   7.47   4.32       8.39       16.0              1.17   2.52   4.21   6.34   5.22
-    static constexpr Index most_alone_cols(Index element_bytes) { return 16384 / element_bytes; }
-    static constexpr Index most_alone = Index(1) << 24;
     /// Streams for the larger matrices of a batch, and the flops of a matrix between which several streams pay. Fewer
     /// flops take less time than the host's threads need, more fill the device.
     static constexpr int lanes = 4;
-    static constexpr double least_flops_side_by_side = 2e7, most_flops_side_by_side = 6e12;
+    static constexpr double min_flops_side_by_side = 2e7, max_flops_side_by_side = 6e12;
     /// Their columns on the host, whose time grows with them: as Benner, Köhler and Penke have it.
     static Index host_panel_width(Index k) { return k <= 64 ? 64 : 128; }
     static constexpr bool asynchronous = true;  ///< calls may return before their work is done
@@ -86,26 +79,21 @@ struct Tuning<Cuda> : CommonTuning {
     /// The halves of a panel of 256 columns take 1 KB a row.
     static bool corrected_pays(Index m, Index n) {
         if (m > (Index(1) << 22)) return n >= 4096;
-        if (m <= most_rows_in_strips(sizeof(float))) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
+        if (m <= max_rows_in_strips(sizeof(float))) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
         return n >= (m >= 65536 ? 400 : m >= 40000 ? 700 : m >= 24000 ? 1000 : 1500);
     }
     /// Whether they pay for the projections of classical Gram-Schmidt.
     static bool corrected_projections_pay(Index m, Index n) { return m >= 4096 && n >= 4096; }
-    static constexpr Index least_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
-    /// From this number of columns on they pay for updates by panels of m rows.
-    static constexpr Index least_updated_cols(Index m, Index width) {
-        return m > most_rows_in_strips(sizeof(float)) ? 256 : least_corrected_cols(width);
-    }
     /// Runs of a corrected AᵀB whose parts would take more than halves_bytes, and columns of A in a run of A B: longer
-    /// ones are faster and less accurate (split_products.hpp).
+    /// ones are faster and less accurate (products_by_halves.hpp).
     static constexpr Index long_run_rows = 1536, corrected_run_cols = 2048;
     /// Rows of the shortest run of rounded operands where runs are shortened to fill the multiprocessors.
-    static constexpr Index least_rounded_run = 1024;
+    static constexpr Index min_rounded_run = 1024;
     /// Rows of A B at a time: such a product holds all multiprocessors until it ends, and what another stream rounds
     /// waits for that.
     static constexpr Index halved_rows = 32768;
     /// From this number of columns on, a coarser product is worth the wait for the size of its factor.
-    static constexpr Index least_asked = 1024;
+    static constexpr Index min_asked = 1024;
     /// Whether they pay for products of Q, in blocks of up to `width` reflectors of m rows, with p columns. The halves
     /// of a block of V take 12 bytes an entry, 3 GiB at most. H100, QᵀC by a full T, ms, native and corrected, in
     /// blocks of
@@ -118,40 +106,20 @@ struct Tuning<Cuda> : CommonTuning {
     /// By S, in blocks of 512, whose products have halves of their own: 8192 × 2048 on 512 0.917 / 1.08, on 1000 1.61 /
     /// 1.51, on 2048 3.00 / 2.35; 10 000² on 1000 5.84 / 5.87.
     static bool corrected_product_pays(Index m, Index width, Index p) {
-        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= least_corrected_cols(width);
+        return m >= 512 && m <= (Index(1) << 18) && width >= 256 && p >= cuda::min_corrected_cols(width);
     }
     /// Whether they pay for a block of Q, whose products also need halves of their own.
     static bool corrected_block_pays(Index rows, Index cols, Index width, Index p) {
         return std::min(rows, cols) >= 512 && width >= 512 && p >= 1000;
     }
-    /// Products of f32 with a tall m×k matrix and few columns p are made by the f64 tensor cores: sgemm rounds k and p
-    /// up to its tiles. 1 000 000 rows, ms by sgemm and by them:
-    ///      k   AᵀB, p: 8            32            64            100           C − A B, p: 32  64             80             100
-    ///     64   0.202 / 0.242   0.313 / 0.248   0.358 / 0.338   0.424 / 0.460   0.195 / 0.257   0.384 / 0.383   0.571 / 0.450   0.596 / 0.595
-    ///    128   0.370 / 0.257   0.529 / 0.353   0.542 / 0.471   0.723 / 0.668   0.339 / 0.447   0.498 / 0.570   0.911 / 0.658   0.921 / 0.808
-    ///    192   0.518 / 0.310   0.910 / 0.395   1.07 / 0.584    1.80 / 0.949    0.491 / 0.641   0.669 / 0.774   1.29 / 0.856    1.26 / 1.04
-    ///    256   0.766 / 0.381   1.16 / 0.516    1.37 / 0.849    1.41 / 1.41     0.636 / 0.840   0.869 / 0.971   1.57 / 1.06     1.59 / 1.32
-    /// From 16 384 rows on AᵀB is as far ahead, C − A B from 65 536 on.
-    static bool few_columns_in_inner_product(Index m, Index k, Index p) {
-        return m >= 16384 && k >= 64 && k <= 256 && p <= 104 && k * p > 1024;
-    }
-    static bool few_columns_in_update(Index m, Index k, Index p) {
-        return m >= 65536 && k >= 64 && k <= 256 && p > 64 && p <= 104;
-    }
     /// Rows of a part of a sum over rows: shorter ones cost more to write than to multiply, in longer ones the rounding
     /// errors of one dot product show. Up to few_parts parts follow each other into C; more are made by one batched
     /// GEMM and added.
-    static constexpr Index least_part_rows = 256, most_part_rows = 4096, few_parts = 4;
+    static constexpr Index min_part_rows = 256, max_part_rows = 4096, few_parts = 4;
     /// Rows of A R⁻¹ at a time, beyond tall_cols columns, where the solution is not kept.
     static constexpr Index solved_rows = Index(1) << 17;
-    /// Columns and rows of C up to which a block of reflectors is applied faster by strips of C
-    /// (panels/apply_blocks.cuh) than by GEMM.
-    static constexpr Index most_strip_cols = 256, most_strip_rows = 32768;
     /// Bytes of V up to which a copy of it costs less than the two products with its unit triangle by itself.
-    static constexpr Index most_copied_bytes = Index(16) << 20;
-    /// Rows of the blocks by which a triangle of T or V is multiplied, and the smallest number of columns for it. f64,
-    /// H200, 16 384², panels of 1024 columns, ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
-    static constexpr Index triangle_block = 128, least_cols_by_blocks = 2048;
+    static constexpr Index max_copied_bytes = Index(16) << 20;
     /// Whether an update by blocks of m×k reflectors makes CᵀV, not VᵀC, and the rows of its runs. 8192² in f64, panels
     /// of 512 columns, H200, ms: 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096 rows, 22.2 in one. DGEMM of 1024 columns of V
     /// is faster by VᵀC.
@@ -172,12 +140,12 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index tree_width = 32;
     /// Default tree width: one tile. The triangles' cost grows with the cube of the width.
     static constexpr Index one_tree_cols = 32;
-    static constexpr Index most_tree_cols = 256;
+    static constexpr Index max_tree_cols = cuda::max_tree_width;
     /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58
     /// / 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
     static Index leaf_rows(Index, Index) { return 128; }
     /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 /
-    /// 14.2; factor_leaf on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
+    /// 14.2; factor_leaf_kernel on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
     static Index domain_leaves(Index leaves) { return (leaves + 791) / 792; }
     /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in. Beyond 64
     /// columns a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost
@@ -197,10 +165,10 @@ struct Tuning<Cuda> : CommonTuning {
     /// Rows of a tree node when m rows remain: all that one launch holds if that gives at most 32 nodes, whose time is
     /// the chain of their columns; otherwise the rows of a leaf.
     static constexpr Index batched_node_rows(Index m, Index element_bytes, Index leaf_rows) {
-        const Index most = most_rows_in_strips(element_bytes);
-        return m <= most ? m : m <= most_tall_nodes * most ? most : leaf_rows;
+        const Index most = max_rows_in_strips(element_bytes);
+        return m <= most ? m : m <= max_tall_nodes * most ? most : leaf_rows;
     }
-    static constexpr Index most_tall_nodes = 32;
+    static constexpr Index max_tall_nodes = 32;
     static constexpr bool wide_part_at_once(Index, Index) { return false; }
     static constexpr bool has_step_times = false;
     /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There
@@ -213,25 +181,16 @@ struct Tuning<Cuda> : CommonTuning {
     ///   200 000          1.44 / 3.92   3.40 / 9.02   11.0 / 24.9        1.44 / 3.24   3.73 / 6.80   12.2 / 15.2   46.6 / 48.8 (400 000)
     ///   1 000 000        4.96 / 16.7   13.6 / 42.2   51.8 / 124         5.55 / 12.6   14.6 / 28.3   52.5 / 67.3
     /// R alone of these 0.4 to 0.9 of the time in f64 and 0.6 to 1 in f32. Corrected products make reflectors of more
-    /// columns faster in f32. Rows of a matrix of n columns that a cluster holds in its registers and factors column by
-    /// column (batch_rows.cu). 32 columns of f64 have room for 8192; beyond 2048 batches of them are faster in strips.
-    static constexpr Index most_rows_in_cluster(Index n, Index element_bytes) {
+    /// columns faster in f32.
+    static constexpr Index tall_cols = 192, tall_cols_f32 = 256, max_tall_cols_f32 = 1500;
+    /// Whether a cluster that holds the matrix is faster than CholeskyQR2, which takes 43 to 54 µs for these. H200, µs.
+    /// Q and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In
+    /// f64: 8000 × 24 52, 4000 × 32 59.
+    static constexpr bool cluster_pays(Index m, Index n, Index element_bytes, QForm q) {
         const bool f64 = element_bytes == 8;
-        return n <= 4    ? 65536
-               : n <= 8  ? (f64 ? 32768 : 65536)
-               : n <= 16 ? (f64 ? 16384 : 32768)
-               : n <= 32 ? (f64 ? 2048 : 8192)
-                         : 0;
+        const Index max_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
+        return m <= cuda::max_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= max_cols);
     }
-    /// Whether that is faster than CholeskyQR2, too, which takes 43 to 54 µs for these. H200, µs. Q and R in f32: 16
-    /// 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In f64: 8000 × 24 52,
-    /// 4000 × 32 59.
-    static constexpr bool one_cluster(Index m, Index n, Index element_bytes, QForm q) {
-        const bool f64 = element_bytes == 8;
-        const Index most_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
-        return m <= most_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= most_cols);
-    }
-    static constexpr Index tall_cols = 192, tall_cols_f32 = 256, most_tall_cols_f32 = 1500;
     /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too
     /// ill-conditioned for the certificate. So are small ones, which one launch factors. H200, time of CholeskyQR2 /
     /// time of reflectors, R | Q and R, of
@@ -244,7 +203,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr bool tall(Index m, Index n, Index element_bytes) {
         const bool f64 = element_bytes == 8;
         if (n > tall_cols)
-            return (f64 || n <= most_tall_cols_f32) && m > most_rows_in_strips(element_bytes) &&
+            return (f64 || n <= max_tall_cols_f32) && m > max_rows_in_strips(element_bytes) &&
                    norm_proves_one_pass(m, n);
         const Index rows_of_one_launch = !f64 ? 0 : n <= 16 ? 256 : 128;
         return 4 * m >= 5 * n && m > rows_of_one_launch;
@@ -252,14 +211,16 @@ struct Tuning<Cuda> : CommonTuning {
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
     /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
-    static constexpr Index stream_tree_cols = most_tree_cols;
+    static constexpr Index stream_tree_cols = max_tree_cols;
     /// From this ratio of rows to columns on, a matrix that CholeskyQR2 refused is sketched.
     static constexpr Index sketch_aspect = 1;
     /// A column of 4n sums in f64 is in shared memory.
-    static constexpr Index most_sketch_cols = 7168;
+    static constexpr Index max_sketch_cols = 7168;
     /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does
     /// it without waiting.
-    static Index most_top_cols(Index m, Index element_bytes) { return one_panel(m, 256, element_bytes) ? 256 : 128; }
+    static Index max_top_cols(Index m, Index element_bytes) {
+        return reconstruction_pays(m, 256, element_bytes) ? 256 : 128;
+    }
     /// Gram-Schmidt: columns of a panel. Panels by CholeskyQR2 have the largest power of two that its kernels take
     /// whole (at most 192). Panels of modified Gram-Schmidt are wide enough for products of matrices, whose number is
     /// (n/nb)²/2.
@@ -267,14 +228,13 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr GramSchmidtPanel gram_schmidt_panel = GramSchmidtPanel::CholeskyQR2;
     /// Columns that modified Gram-Schmidt takes one by one, with a launch each.
     static constexpr Index gram_schmidt_base = 32;
-    /// Rows of a panel that one launch holds in registers (batch_strips.cu), and columns of these panels where taller
-    /// ones come before them. The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and
-    /// 31 in panels of 1024.
-    static constexpr Index most_rows_in_strips(Index element_bytes) { return 65536 / element_bytes; }
+    /// Rows of a panel that one launch holds in strips, and columns of these panels if taller ones come before them.
+    /// The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and 31 in panels of 1024.
+    static constexpr Index max_rows_in_strips(Index element_bytes) { return cuda::max_rows_in_strips(element_bytes); }
     static constexpr Index last_panel_width = 512;
     /// From this number of rows on, a panel is reconstructed: strips do not hold it.
     static Index reconstruct_rows(Index width, Index element_bytes) {
-        return width <= 32 ? 16384 : most_rows_in_strips(element_bytes) + 1;
+        return width <= 32 ? 16384 : max_rows_in_strips(element_bytes) + 1;
     }
     /// Multiprocessors that the strips of a panel of `width` columns take while an update of `columns` columns runs.
     /// More clusters of 8 wait longer for each other. So the panel gets the number that makes it last as long as the
@@ -294,25 +254,12 @@ struct Tuning<Cuda> : CommonTuning {
     ///   150 000           0.63          0.74   0.78   0.81   0.90           0.61      0.68   0.77   0.77   0.97
     /// Beyond 192 columns, f32, H200, ms: 200 000×256 1.38 / 1.30, 400 000×256 1.82 / 2.00, 600 000×256 2.23 / 2.95;
     /// 200 000×224 1.21 / 0.98, 500 000×224 1.84 / 1.83; 200 000×200 1.26 / 0.91, 500 000×200 1.81 / 1.69.
-    static bool one_panel(Index m, Index n, Index element_bytes) {
+    static bool reconstruction_pays(Index m, Index n, Index element_bytes) {
         if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m * (n - 190) >= 20000000;
         if (n > 128) return m >= 131072;
         return m > (element_bytes == 8 && n >= 24 ? 4096 : 8192);
     }
-    /// R's SVD is computed on the host up to this number of columns, on the device beyond. H100 with 16 cores of its
-    /// host, f32 / f64 ms, copies included:
-    ///   columns                    32            64           100           192           512          1000
-    ///   host gesdd          0.20 / 0.23   0.68 / 0.53   1.05 / 1.53   4.91 / 7.28   49.4 / 97.2    261 / 592
-    ///     values alone      0.09 / 0.10   0.32 / 0.24   0.49 / 0.67   2.12 / 3.19   24.4 / 45.9    161 / 348
-    ///   cuSOLVER gesvdp     0.67 / 0.80   2.08 / 2.12   3.18 / 3.51   3.68 / 3.87   11.5 / 11.8   27.7 / 31.3
-    ///     gesvdj            0.47 / 0.64   0.88 / 1.33   2.04 / 3.03   3.93 / 6.26   16.4 / 25.9   48.5 / 79.6
-    ///     gesvd             1.48 / 1.81   3.20 / 3.66   7.43 / 9.02   18.3 / 19.9   65.4 / 75.4    159 / 168
-    /// gesvdp in f64 with its certificate takes 3.6 ms for 160 columns, 4.3 for 192 and 5.7 for 256; gesdd for 160
-    /// columns 2.4 / 3.6, and its values alone for 192 in another run 1.7 / 2.6.
-    static constexpr Index host_svd_cols(Index element_bytes, bool vectors) {
-        return !vectors ? 256 : element_bytes == 4 ? 184 : 152;
-    }
-    /// The number of columns if gesvdp is not certified, and the choice is between gesdd on the host and gesvd.
+    /// Columns up to which gesdd on the host is faster than gesvd, if gesvdp is not certified.
     static constexpr Index host_svd_cols_uncertified = 512;
     /// Parts of a slab of a matrix out of core on its way in and out, so that both directions of the bus are used at
     /// once.

@@ -1,3 +1,5 @@
+// The front of FileQR: checks, the journal, the choice of a route, and outputs that appear whole.
+
 #include "quoin/file_qr.hpp"
 
 #include <fmt/format.h>
@@ -203,14 +205,14 @@ struct FileQR<T, D>::Impl {
 
 template <class T, class D>
 FileQR<T, D>::FileQR(Context<D>& ctx, const std::string& input, const std::string& folder, const FileOptions& options)
-    : impl_(std::make_unique<Impl>(ctx, nullptr, input, folder, options)) {
+    : impl_(detail::own<Impl>(ctx, nullptr, input, folder, options)) {
     impl_->require_space(impl_->bytes_needed());
 }
 template <class T, class D>
 FileQR<T, D>::FileQR(Context<D>& ctx, Communicator& comm, const std::string& input, const std::string& folder,
                      const FileOptions& options) requires std::is_same_v<D, Host> {
     JointCall call(ctx, comm, RankOperation::FileQr);
-    const auto open = [&] { impl_ = std::make_unique<Impl>(ctx, &comm, input, folder, options); };
+    const auto open = [&] { impl_ = detail::own<Impl>(ctx, &comm, input, folder, options); };
     // where rank 0 begins anew, all do: it clears the folder first
     call.attempt([&] {
         if (comm.rank() == 0) open();
@@ -230,11 +232,6 @@ FileQR<T, D>::FileQR(Context<D>& ctx, Communicator& comm, const std::string& inp
     });
     call.agree();
 }
-template <class T, class D>
-FileQR<T, D>::FileQR(FileQR&&) noexcept = default;
-template <class T, class D>
-FileQR<T, D>::~FileQR() = default;
-
 template <class T, class D>
 const FilePlan& FileQR<T, D>::plan() const {
     return impl_->plan;

@@ -1,12 +1,14 @@
+// Plans a factorization from file to file: route, block sizes, bytes and time.
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "algorithms/flat_tree.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
-#include "algorithms/sampled_sum.hpp"
+#include "algorithms/shared/sampled_sum.hpp"
 #include "devices.hpp"
+#include "file_qr/flat_tree.hpp"
 #include "file_qr/plan.hpp"
 #include "file_qr/row_blocks.hpp"
 #include "primitives/tuning.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+// Costs of a plan from file to file, for given choices.
+
 #include "quoin/file_qr.hpp"
 
 namespace quoin {

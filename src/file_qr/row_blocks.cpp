@@ -10,9 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/flat_tree.hpp"
-#include "algorithms/solver_steps.hpp"
 #include "devices.hpp"
+#include "file_qr/flat_tree.hpp"
 #include "file_qr/run.hpp"
 #include "quoin/distributed.hpp"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Sizes of the blocks of rows in a flat tree.
+
 #include <algorithm>
 
 #include "quoin/matrix.hpp"

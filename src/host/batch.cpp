@@ -1,3 +1,5 @@
+// Batches of small matrices, one matrix in each lane of a vector register.
+
 #include "host/batch.hpp"
 
 #include <atomic>
@@ -219,7 +221,7 @@ void SmallBatch<T, Host>::form_q(Context<Host>& ctx, Members members, BatchView<
 }
 
 template <class T>
-Index SmallBatch<T, Host>::most_columns(BatchView<const T> C, Members members) {
+Index SmallBatch<T, Host>::max_columns(BatchView<const T> C, Members members) {
     Index p = 0;
     for (Index i = 0; i < (C.uniform() ? std::min<Index>(members.count, 1) : members.count); ++i)
         p = std::max(p, C.cols(members[i]));
@@ -229,7 +231,7 @@ Index SmallBatch<T, Host>::most_columns(BatchView<const T> C, Members members) {
 template <class T>
 void SmallBatch<T, Host>::apply_q(Context<Host>& ctx, Op op, Members members, BatchView<const T> from,
                                   BatchView<T> to) const {
-    const Index p = most_columns(from, members);
+    const Index p = max_columns(from, members);
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<T> buffers(frame, ctx.threads(), elements(p));
     for_each_group(ctx, members, 4.0 * m_ * k_ * p, [&](Index group) {
@@ -244,7 +246,7 @@ template <class T>
 bool SmallBatch<T, Host>::solve(Context<Host>& ctx, Op op, Members members, BatchView<const T> B, double rcond, bool,
                                 BatchView<T> X, BatchView<T> norms, BatchView<T> conditions) const {
     const bool shortest = op == Op::Transpose;
-    const Index p = most_columns(B, members);
+    const Index p = max_columns(B, members);
     Arena::Frame frame(ctx.state().arena);
     const host::ThreadBuffers<T> right(frame, ctx.threads(), elements(p)), work(frame, ctx.threads(), elements(n_ + 1)),
         numbers(frame, ctx.threads(), (p + 1) * lanes_);

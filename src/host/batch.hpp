@@ -47,7 +47,7 @@ private:
     bool tiny(Index rows, BatchView<const T> A, Members members, bool by_rows = false) const;
     void pack(Index rows, Range cols, BatchView<const T> A, Members members, Index group, T* X) const;
     /// Returns the columns of the widest member.
-    static Index most_columns(BatchView<const T> C, Members members);
+    static Index max_columns(BatchView<const T> C, Members members);
     void unpack_group(Index ld, Index rows, Range cols, bool upper, const T* X, Members members, Index group,
                       BatchView<T> B) const;
     /// Whether the lanes of a group are matrices of one array at equal distances.

@@ -35,7 +35,7 @@ inline constexpr Index block_rows = Tuning<Host>::block_column_bytes / sizeof(T)
 template <class T>
 inline constexpr Index gram_rows = block_rows<T> / 4;
 
-inline constexpr Index base_width = Tuning<Host>::base_width, most_by_column = Tuning<Host>::most_by_column;
+inline constexpr Index base_width = Tuning<Host>::base_width, max_by_column = Tuning<Host>::max_by_column;
 
 template <class T>
 void fill_zero(Index m, Index n, T* A, Index lda) {
@@ -207,9 +207,9 @@ struct SafeSquares {
 template <class T, class Rows>
 T reflect_column(Index h, Index k, Index p, T* alpha_row, const T* top, Index stride, T* x, Index ldx, T* g,
                  Rows& rows) {
-    static_assert(most_by_column <= reflect_width);
+    static_assert(max_by_column <= reflect_width);
     // xᵀ[V x C]; then, if cores share the rows, the entries of the top that all need: alpha_row and V's row
-    T sums[Rows::are_shared ? 3 * most_by_column : most_by_column] = {}, part[most_by_column];
+    T sums[Rows::are_shared ? 3 * max_by_column : max_by_column] = {}, part[max_by_column];
     T* const products = sums + k;
     const auto& K = kernels<T>();
     const Index count = k + 1 + p;
@@ -320,7 +320,7 @@ void factor_leaf_block(Index m, Index n, T* A, Index lda, T* Tk, Index ldt, T* w
         for (Index j = 0; j < n; ++j) {
             T* a = A + j + j * lda;
             // g = V(:, 0:j)ᵀ v_j, where v_j starts with its 1 in row j
-            T g[most_by_column] = {};
+            T g[max_by_column] = {};
             const T tau = reflect_column(m - j - 1, j, n - j - 1, a, A + j, lda, a + 1, lda, g, rows);
             extend_t(j, tau, g, Tk, ldt);
         }
@@ -354,7 +354,7 @@ void factor_stacked_block(Index h, Index n, T* R, Index ldr, T* B, Index ldb, T*
     if (n <= Tuning<Host>::column_by_column(h)) {
         fill_zero(n, n, Tk, ldt);
         for (Index j = 0; j < n; ++j) {
-            T g[most_by_column] = {};
+            T g[max_by_column] = {};
             AllRows<T> rows;
             const T tau = reflect_column(h, j, n - j - 1, R + j + j * ldr, static_cast<const T*>(nullptr), ldr,
                                          B + j * ldb, ldb, g, rows);

@@ -1,5 +1,7 @@
 #pragma once
 
+// Heights of blocks of rows that stay in cache.
+
 #include <algorithm>
 
 #include "host/block_reflector.hpp"

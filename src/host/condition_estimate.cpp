@@ -1,3 +1,5 @@
+// Condition of a triangle by Hager's and Higham's estimator, safe from overflow.
+
 #include "host/condition_estimate.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Condition of a triangle whose columns are scaled to unit norm.
+
 #include <cmath>
 #include <complex>
 

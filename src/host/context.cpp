@@ -1,3 +1,5 @@
+// Contexts of the host: threads, workspace, streams and timers.
+
 #include "quoin/context.hpp"
 
 #include <omp.h>
@@ -59,9 +61,9 @@ void Arena::release(std::size_t used, std::size_t extra) {
 }
 
 /// GCC's OpenMP crashes as it makes room for 100 000 threads.
-constexpr int most_threads = 4096;
+constexpr int max_threads = 4096;
 
-Context<Host>::Context(int threads) : threads_(std::min(most_threads, threads > 0 ? threads : omp_get_max_threads())) {
+Context<Host>::Context(int threads) : threads_(std::min(max_threads, threads > 0 ? threads : omp_get_max_threads())) {
     if (threads < 0) throw InvalidArgument("threads must not be negative, and is " + std::to_string(threads));
     state_ = std::make_unique<State>();
 }

@@ -1,3 +1,5 @@
+// Small triangles: Cholesky, solves, products and Householder reconstruction.
+
 #include <vector>
 
 #include "host/cache_block.hpp"
@@ -86,26 +88,26 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     }
     state.departure = std::sqrt(square);
     if (unusable >= 0) return state.refuse(demands.step, Certificate::Unusable, unusable);
-    if (!(trace <= demands.most_trace)) return state.refuse(demands.step, Certificate::Trace, -1);
-    if (!(state.departure <= demands.most_departure)) return state.refuse(demands.step, Certificate::Departure, -1);
+    if (!(trace <= demands.max_trace)) return state.refuse(demands.step, Certificate::Trace, -1);
+    if (!(state.departure <= demands.max_departure)) return state.refuse(demands.step, Certificate::Departure, -1);
     Index column_of_eigenvalue = -1;
-    if (demands.least_eigenvalue > 0) {
+    if (demands.min_eigenvalue > 0) {
         const Index n = G.cols;
         Arena::Frame frame(ctx.state().arena);
         const MatrixView<T> shifted(frame.take<T>(n * n), n, n, n);
         copy<T>(ctx, G, shifted);
-        for (Index j = 0; j < n; ++j) shifted(j, j) *= static_cast<Real<T>>(1 - demands.least_eigenvalue);
+        for (Index j = 0; j < n; ++j) shifted(j, j) *= static_cast<Real<T>>(1 - demands.min_eigenvalue);
         column_of_eigenvalue = cholesky(ctx, shifted);
     }
     if (R.data != G.data) copy<T>(ctx, G, R);
     const Index failed = cholesky(ctx, R);
     if (failed >= 0) return state.refuse(demands.step, Certificate::Pivot, failed);
     // ‖(R D)⁻¹‖₂² <= 1/λ and ‖R D‖₁ <= √n: κ₁(R D) <= n/√λ
-    const double bound = static_cast<double>(R.cols) / std::sqrt(demands.least_eigenvalue);
-    const bool is_known = column_of_eigenvalue < 0 && bound < demands.most_condition;
+    const double bound = static_cast<double>(R.cols) / std::sqrt(demands.min_eigenvalue);
+    const bool is_known = column_of_eigenvalue < 0 && bound < demands.max_condition;
     if (demands.asks_condition() && !is_known && R.cols > 0) {
         state.condition = scaled_condition_estimate<T>(R);
-        if (!(state.condition < demands.most_condition)) return state.refuse(demands.step, Certificate::Condition, -1);
+        if (!(state.condition < demands.max_condition)) return state.refuse(demands.step, Certificate::Condition, -1);
     }
     if (column_of_eigenvalue >= 0) state.refuse(demands.step, Certificate::Eigenvalue, column_of_eigenvalue);
 }

@@ -1,3 +1,5 @@
+// Elementwise primitives: copies, scans, scaling, triangles and transposition.
+
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -165,25 +167,27 @@ void add_identity(Context<D>&, View<T, D> A) {
     for (Index i = 0; i < A.rows; ++i) A(i, i) += 1;
 }
 
+/// Calls f(i, j) for every entry of A, columns by several threads.
+template <class T, class F>
+void for_entries(Context<Host>& ctx, MatrixView<T> A, F f) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
+        for (Index i = 0; i < A.rows; ++i) f(i, j);
+    });
+}
+
 template <class T, class D>
 void negate(Context<D>& ctx, View<T, D> A) {
-    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
-        for (Index i = 0; i < A.rows; ++i) A(i, j) = -A(i, j);
-    });
+    for_entries(ctx, A, [=](Index i, Index j) { A(i, j) = -A(i, j); });
 }
 
 template <class T, class D>
 void conjugate_entries(Context<D>& ctx, View<T, D> A) {
-    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
-        for (Index i = 0; i < A.rows; ++i) A(i, j) = conjugate(A(i, j));
-    });
+    for_entries(ctx, A, [=](Index i, Index j) { A(i, j) = conjugate(A(i, j)); });
 }
 
 template <class T, class D>
 void add(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
-        for (Index i = 0; i < A.rows; ++i) B(i, j) += A(i, j);
-    });
+    for_entries(ctx, A, [=](Index i, Index j) { B(i, j) += A(i, j); });
 }
 
 template <class T, class D>
@@ -200,16 +204,12 @@ void unpack_triangle(Context<D>&, View<const T, D> p, View<T, D> R) {
 
 template <class T, class D>
 void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
-    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
-        for (Index i = 0; i < A.rows; ++i) B(i, j) -= A(i, j);
-    });
+    for_entries(ctx, A, [=](Index i, Index j) { B(i, j) -= A(i, j); });
 }
 
 template <class T, class D>
 void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
-    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, [&](Index j) {
-        for (Index i = 0; i < A.rows; ++i) A(i, j) *= signs(i, 0);
-    });
+    for_entries(ctx, A, [=](Index i, Index j) { A(i, j) *= signs(i, 0); });
 }
 
 template <class T, class D>

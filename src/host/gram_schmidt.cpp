@@ -1,3 +1,5 @@
+// Gram-Schmidt of a few columns, column by column.
+
 #include <cmath>
 
 #include "host/device.hpp"

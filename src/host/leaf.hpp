@@ -27,8 +27,8 @@ void factor_leaf(Index m, Index n, Index ib, T* A, Index lda, T* Tf, Index ldt, 
     }
 }
 
-/// C (m×p) := op(Q) C for Q of `factor_leaf` (gemqrt). With `staircase`, the block at column c skips the columns of C left
-/// of c: they are zero in its rows while Q is formed from an upper triangular C.
+/// C (m×p) := op(Q) C for Q of `factor_leaf` (gemqrt). With `staircase`, the block at column c skips the columns of C
+/// left of c: they are zero in its rows while Q is formed from an upper triangular C.
 template <class T>
 void apply_leaf(bool transpose, bool staircase, Index m, Index n, Index ib, const T* A, Index lda, const T* Tf,
                 Index ldt, Index p, T* C, Index ldc, T* work) {
@@ -44,8 +44,8 @@ void apply_leaf(bool transpose, bool staircase, Index m, Index n, Index ib, cons
     }
 }
 
-/// Rows of a stacked block that columns up to `last` reach, where its last l rows end on a diagonal: l = 0 is a rectangle,
-/// l = h a triangle.
+/// Rows of a stacked block that columns up to `last` reach, where its last l rows end on a diagonal: l = 0 is a
+/// rectangle, l = h a triangle.
 inline Index stacked_rows(Index l, Index h, Index last) { return std::min(h, h - l + last); }
 
 /// [R; B] = Q [R'; 0] (tpqrt): R n×n upper triangular, B h×n with zeros below the diagonal of its last l rows.

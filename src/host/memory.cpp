@@ -1,3 +1,5 @@
+// Allocation of matrices: alignment, large pages, sizes that overflow.
+
 #include "host/memory.hpp"
 
 #include <sys/mman.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Large pages of the host's memory.
+
 #include <cstddef>
 
 namespace quoin::host {

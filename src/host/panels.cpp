@@ -1,3 +1,5 @@
+// Panels in LAPACK's format: factors, applies and forms them, by tiles of columns and chunks of rows.
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -30,7 +32,7 @@ struct TallReflector {
           L_(frame.take<T>(V.cols * V.cols)),
           chunks(chunks_of_product(V.rows, V.cols)) {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
-        if (V.rows <= Tuning<Host>::most_short_rows && p >= Tuning<Host>::least_short_cols && !S.data) {
+        if (V.rows <= Tuning<Host>::max_short_rows && p >= Tuning<Host>::min_short_cols && !S.data) {
             lay_out_short(frame);
         } else if (p >= V.cols && columns_collide(V.ld)) {
             V_ = apart(ctx, frame, V);
@@ -189,7 +191,7 @@ int cores_of_panel(int threads, Index m, Index n, double update, double others) 
     // a flop of a panel takes twice as long as a flop of an update
     const double panel = 3.0 * static_cast<double>(m) * static_cast<double>(n * n), chain = update + 2 * panel;
     const auto share = static_cast<Index>(std::ceil(0.9 * chain * threads / (chain + others)));
-    const auto cores = static_cast<int>(std::min({share, Index{threads}, RowTeam<T>::most_cores(m, n)}));
+    const auto cores = static_cast<int>(std::min({share, Index{threads}, RowTeam<T>::max_cores(m, n)}));
     return Tuning<Host>::sharing_pays(panel, cores) ? cores : 1;
 }
 
@@ -339,7 +341,7 @@ void apply_and_factor_next(Context<D>& ctx, View<const T, D> V, View<const T, D>
     const ThreadBuffers<T> buffers(frame, threads, std::max(H.work(), panel_work(next)));
     std::atomic<Index> next_tile{0};
     const auto factor_next = [&](int core, int cores) {
-        const Index width = cores == 1 ? tile_cols : least_tile_cols, count = tile_count(next, width);
+        const Index width = cores == 1 ? tile_cols : min_tile_cols, count = tile_count(next, width);
         for (Index tile; (tile = next_tile.fetch_add(1, std::memory_order_relaxed)) < count;) {
             H.apply(Op::Transpose, tile_of(C_next, tile, width), buffers.mine());
         }

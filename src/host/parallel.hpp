@@ -1,6 +1,10 @@
 #pragma once
 
+// Division of work into tasks by its shape alone, and their run on a team of threads.
+
 #include <omp.h>
+
+#include <vector>
 
 #include "host/block_reflector.hpp"
 #include "host/state.hpp"
@@ -10,8 +14,8 @@ namespace quoin::host {
 
 /// Columns of C that one task updates: a multiple of every kernel's tile, so that the tasks' borders are the tiles'
 /// borders, and the same sums are formed however the tasks are shared out.
-inline constexpr Index tile_cols = 48, least_tile_cols = 24;
-static_assert(least_tile_cols % 6 == 0 && least_tile_cols % 8 == 0 && tile_cols % least_tile_cols == 0);
+inline constexpr Index tile_cols = 48, min_tile_cols = 24;
+static_assert(min_tile_cols % 6 == 0 && min_tile_cols % 8 == 0 && tile_cols % min_tile_cols == 0);
 
 /// Whether `fork` made the calling thread. OpenMP's other threads stayed in the parent process, and GCC's OpenMP would
 /// wait for them for ever.
@@ -111,6 +115,13 @@ struct RowChunks {
     Range operator[](Index c) const { return {c * chunk_rows, std::min(rows, (c + 1) * chunk_rows)}; }
     Index rows, chunk_rows, count;
 };
+/// Returns f(chunk) of each chunk of rows, in the order of the chunks. The threads share the chunks.
+template <class Value, class F>
+std::vector<Value> over_chunks(Context<Host>& ctx, const RowChunks& chunks, double flops, F f) {
+    std::vector<Value> values(chunks.count);
+    for_tasks(team(ctx, flops), chunks.count, [&](Index c) { values[c] = f(chunks[c]); });
+    return values;
+}
 /// Returns chunks for products VᵀC of n columns of V. A chunk has at least n rows, so that a partial sum is no larger
 /// than its rows of C.
 inline RowChunks chunks_of_product(Index rows, Index n) { return {rows, std::max(Tuning<Host>::chunk_rows, n)}; }

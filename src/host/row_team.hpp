@@ -37,9 +37,9 @@ public:
             round_.store(round + 1, std::memory_order_release);
             return;
         }
-        constexpr int most_spins = 2000;  // a thread without a core to itself gives it up
+        constexpr int max_spins = 2000;  // a thread without a core to itself gives it up
         for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
-            if (spins > most_spins) std::this_thread::yield();
+            if (spins > max_spins) std::this_thread::yield();
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
@@ -57,9 +57,9 @@ template <class T>
 class RowTeam {
 public:
     /// Cores that have rows.
-    static Index most_cores(Index m, Index n) { return 1 + blocks_below(m, n); }
+    static Index max_cores(Index m, Index n) { return 1 + blocks_below(m, n); }
     /// Elements of `slots`.
-    static Index size(Index m, Index n) { return 2 * most_cores(m, n) * slot_size(n); }
+    static Index size(Index m, Index n) { return 2 * max_cores(m, n) * slot_size(n); }
 
     /// `slots` may be null for one core.
     RowTeam(Context<Host>& ctx, Index m, Index n, T* slots)
@@ -67,7 +67,7 @@ public:
 
     void wait(int cores) { barrier_.wait(cores); }
 
-    /// The rows of core `core` of `cores`, at most `most_cores`. Core 0 is the leader.
+    /// The rows of core `core` of `cores`, at most `max_cores`. Core 0 is the leader.
     class Rows {
     public:
         static constexpr bool are_shared = true;
@@ -163,7 +163,7 @@ inline Index panel_work(Index n) { return factor_work(n) + n * n; }
 template <class T>
 void factor_rows(RowTeam<T>& team, int core, int cores, MatrixView<T> A, MatrixView<T> Tf, T* buffer) {
     if (core > 0) Tf = {buffer + factor_work(A.cols), A.cols, A.cols};
-    if (team.most_cores(A.rows, A.cols) == 1) {
+    if (team.max_cores(A.rows, A.cols) == 1) {
         factor_leaf_block(A.rows, A.cols, A.data, A.ld, Tf.data, Tf.ld, buffer);
         return;
     }

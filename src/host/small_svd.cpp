@@ -1,3 +1,5 @@
+// SVD of a small matrix by LAPACK, on one thread.
+
 #include <fmt/format.h>
 #include <lapacke.h>
 #include <omp.h>

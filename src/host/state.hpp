@@ -1,5 +1,7 @@
 #pragma once
 
+// The state of a context of the host: workspace and threads.
+
 #include <atomic>
 #include <cstddef>
 #include <vector>

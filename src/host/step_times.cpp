@@ -1,3 +1,5 @@
+// Fitted times of the steps of each method, for the choice of `Auto`.
+
 #include "host/tuning.hpp"
 
 namespace quoin {

@@ -1,5 +1,7 @@
 #pragma once
 
+// Substitution with a triangle, block by block.
+
 #include <complex>
 
 #include "host/block_reflector.hpp"

@@ -1,3 +1,5 @@
+// Products and solves of tall matrices, by chunks of rows: Gram matrices, A R⁻¹, QᵀC.
+
 #include <cmath>
 #include <limits>
 

@@ -1,3 +1,5 @@
+// Leaves and nodes of TSQR's trees.
+
 #include "host/device.hpp"
 #include "host/leaf.hpp"
 #include "host/parallel.hpp"
@@ -16,8 +18,8 @@ T* t_at(MatrixView<T> Tf, Index col) {
 /// Domain d of `A`: R by a flat tree over its leaves, copied into cache one at a time. `keep` stores V and T.
 template <class T, bool keep>
 void factor_domain(const Team& team, const PanelTree& tree, Index d,
-                   std::conditional_t<keep, MatrixView<T>, InputView<T>> A,
-                   MatrixView<T> Tf, T* R, T* leaf, T* scratch_t, T* work) {
+                   std::conditional_t<keep, MatrixView<T>, InputView<T>> A, MatrixView<T> Tf, T* R, T* leaf,
+                   T* scratch_t, T* work) {
     const Index n = tree.width, ib = tree.inner_block;
     for (Index t = 0; t < tree.leaves(d) && !team.stopped(); ++t) {
         const auto A_leaf = A.row_block(tree.leaf(d, t));

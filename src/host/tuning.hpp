@@ -1,5 +1,7 @@
 #pragma once
 
+// Sizes and crossovers of the host.
+
 #include <algorithm>
 #include <limits>
 
@@ -38,15 +40,15 @@ struct Tuning<Host> : CommonTuning {
     ///     f64   4.4|3.9    14|11      44|38      86|79
     ///     f32   2.2|1.6    6.9|5.6    22|19      45|40
     static constexpr Index few_streams = 16, streams_apart_bytes = 256;
-    /// A block of reflectors is applied by sums of columns, from copies of V and Vᵀ, if V has at most `most_short_rows`
-    /// rows and C at least `least_short_cols` columns.
-    static constexpr Index most_short_rows = 128, least_short_cols = 8;
-    /// The recursion of a panel splits off a multiple of base_width columns. It ends with up to most_by_column, one by
+    /// A block of reflectors is applied by sums of columns, from copies of V and Vᵀ, if V has at most `max_short_rows`
+    /// rows and C at least `min_short_cols` columns.
+    static constexpr Index max_short_rows = 128, min_short_cols = 8;
+    /// The recursion of a panel splits off a multiple of base_width columns. It ends with up to max_by_column, one by
     /// one, or with fewer of more rows. V, tau and R, one core of an AMD EPYC (family 26), us, ending with 6 | 8
     /// columns. f32: 51×7 0.85 | 0.72, 40×40 5.9 | 5.4, 64×20 2.8 | 2.7, 100×8 1.01 | 0.96, 300×30 8.9 | 9.2, 1000×8
     /// 2.9 | 3.6. f64: 51×7 0.95 | 0.82, 40×40 6.3 | 5.9, 100×8 1.16 | 1.21, 300×30 14.4 | 15.4.
-    static constexpr Index base_width = 4, most_by_column = 8;
-    static constexpr Index column_by_column(Index rows) { return rows <= 64 ? most_by_column : 6; }
+    static constexpr Index base_width = 4, max_by_column = 8;
+    static constexpr Index column_by_column(Index rows) { return rows <= 64 ? max_by_column : 6; }
     /// Columns of a step of the blocked algorithms for n×n matrices: Cholesky, LU, solves and products with triangles.
     static constexpr Index square_step = 48;
     /// Least size, in large pages, of memory that comes straight from the system in such pages, if the system grants
@@ -63,7 +65,7 @@ struct Tuning<Host> : CommonTuning {
     ///     f64   1.15    1.14    1.14    1.12     1.11     1.07      1.04
     ///     f32   1.13    1.09    1.12    1.01     1.04     1.01      0.96
     static Index panel_width(Index m, Index k, Index, Arithmetic, bool = false) {
-        return m <= most_short_rows ? 16 : panel_width(k);
+        return m <= max_short_rows ? 16 : panel_width(k);
     }
     static Index host_panel_width(Index k) { return panel_width(k); }
     /// Returns how a full T is computed. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098,
@@ -74,10 +76,10 @@ struct Tuning<Host> : CommonTuning {
     /// Columns of a T inside a leaf of n columns.
     static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
     /// tree_width: columns of a panel of CAQR. one_tree_cols: columns up to which one tree is the default.
-    /// most_tree_cols: the most columns of a tree.
+    /// max_tree_cols: the most columns of a tree.
     static constexpr Index tree_width = 64;
     static constexpr Index one_tree_cols = std::numeric_limits<Index>::max();
-    static constexpr Index most_tree_cols = std::numeric_limits<Index>::max();
+    static constexpr Index max_tree_cols = std::numeric_limits<Index>::max();
     /// Rows of a leaf: 384 KiB, so that with its work space it fits into a core's L2 cache.
     static Index leaf_rows(Index width, Index element_bytes) {
         const Index fits = (Index(384) << 10) / (width * element_bytes);
@@ -94,7 +96,7 @@ struct Tuning<Host> : CommonTuning {
     /// The methods are compared for matrices with at least this number of entries. With fewer, the comparison takes
     /// longer, up to 0.3 µs, than a better method saves. Reflectors were within 10% of the best in 19 of 20 such cases,
     /// and 16% slower in one.
-    static constexpr Index least_compared = 1000;
+    static constexpr Index min_compared = 1000;
     /// Whether the columns of a wide matrix after its first m pass all panels at the end, tile by tile, and not panel
     /// by panel. Two cores then wait for each other only once, but the next panel does not overlap with the update. R,
     /// two cores of an Intel Xeon (AVX-512), ms in f64 at the end | panel by panel: 51×1106 0.13|0.19, 81×1044
@@ -121,13 +123,14 @@ struct Tuning<Host> : CommonTuning {
     static constexpr bool reflectors_are_any_form = false;
     /// Least ratio of rows to columns if a matrix that CholeskyQR2 refused is to be sketched. With fewer rows a tree
     /// factors it. Thin Q and R on two cores of an Intel Xeon (AVX-512), ms, f64 and f32, after a sketch | by a tree:
-    ///   400×100 0.76|0.43 0.49|0.24, 800×100 0.97|0.92 0.52|0.46, 1600×100 1.26|2.04 0.73|1.01, 2000×400 23|17 11.7|9.8,
-    ///   3200×400 27|25 14.2|15.6, 6400×400 43|54 22|26, 8000×1000 406|445 196|195, 1000×30 0.154|0.166 0.087|0.109
+    ///   400×100 0.76|0.43 0.49|0.24, 800×100 0.97|0.92 0.52|0.46, 1600×100 1.26|2.04 0.73|1.01, 2000×400 23|17
+    ///   11.7|9.8, 3200×400 27|25 14.2|15.6, 6400×400 43|54 22|26, 8000×1000 406|445 196|195, 1000×30 0.154|0.166
+    ///   0.087|0.109
     static constexpr Index sketch_aspect = 8;
     /// Columns of a stream for R alone whose blocks are reduced by trees.
     static constexpr Index stream_tree_cols = 1024;
     /// Columns of a panel that is reconstructed at once.
-    static constexpr Index most_top_cols(Index, Index) { return std::numeric_limits<Index>::max(); }
+    static constexpr Index max_top_cols(Index, Index) { return std::numeric_limits<Index>::max(); }
     /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench paper gram-schmidt
     /// 1024x1024 2048x2048` prints the table), mgs / cgs:
     ///                  32          48          64          96         128         192

@@ -1,3 +1,5 @@
+// Temporary files: created, renamed when complete, removed at exit and after signals.
+
 #include "io/atomic_file.hpp"
 
 #include <fcntl.h>
@@ -138,6 +140,12 @@ void AtomicFile::discard() noexcept {
     unlink(temporary_.c_str());
     unlist_unfinished(slot_);
     close(std::exchange(fd_, -1));
+}
+
+void write_text(const std::string& path, const std::string& text) {
+    AtomicFile file(path);
+    file.write_at(0, text.data(), text.size());
+    file.commit();
 }
 
 }  // namespace quoin::io

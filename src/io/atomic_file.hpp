@@ -1,5 +1,7 @@
 #pragma once
 
+// Outputs that appear under their name only when they are complete.
+
 #include <cstddef>
 #include <string>
 
@@ -40,5 +42,8 @@ private:
     int slot_ = -1;  // in the registry of unfinished files
     int fd_ = -1;
 };
+
+/// Writes a file that has this text.
+void write_text(const std::string& path, const std::string& text);
 
 }  // namespace quoin::io

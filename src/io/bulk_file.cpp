@@ -1,3 +1,5 @@
+// Large transfers past the page cache.
+
 #include "io/bulk_file.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Large transfers between files and memory, and their counts.
+
 #include <atomic>
 #include <cstddef>
 #include <string>

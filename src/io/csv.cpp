@@ -1,3 +1,5 @@
+// Reads tables of numbers in text: recognises separators, header, comments and quotes.
+
 #include "io/csv.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Tables of numbers in text.
+
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,3 +1,5 @@
+// Inflates gzip's members and ZIP's streams by zlib.
+
 #include "io/gzip.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +13,7 @@ namespace quoin::io {
 namespace {
 
 /// zlib's counters have 32 bits.
-constexpr std::size_t most_a_call = std::size_t{1} << 30;
+constexpr std::size_t max_a_call = std::size_t{1} << 30;
 constexpr std::size_t first_room = 1 << 16;
 
 /// A stream that is inflated into a string that grows.
@@ -37,8 +39,8 @@ public:
 private:
     /// Appends at most `room` bytes; false once the stream has ended.
     bool inflate_some(std::string& to, std::size_t room) {
-        room = std::min(room, most_a_call);
-        const std::size_t before = to.size(), given = std::min(from_.size(), most_a_call);
+        room = std::min(room, max_a_call);
+        const std::size_t before = to.size(), given = std::min(from_.size(), max_a_call);
         to.resize(before + room);
         stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from_.data()));
         stream_.avail_in = static_cast<uInt>(given);

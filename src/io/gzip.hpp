@@ -1,5 +1,7 @@
 #pragma once
 
+// Decompression of gzip files.
+
 #include <cstddef>
 #include <string>
 #include <string_view>

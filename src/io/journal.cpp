@@ -1,3 +1,5 @@
+// Writes and checks the lines of a journal, each with its checksum.
+
 #include "io/journal.hpp"
 
 #include <fcntl.h>

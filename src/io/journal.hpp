@@ -1,5 +1,7 @@
 #pragma once
 
+// The record of finished steps, for a computation over files that was interrupted.
+
 #include <map>
 #include <string>
 #include <vector>

@@ -1,3 +1,5 @@
+// Escapes a text for JSON.
+
 #include "io/json_text.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Strings in JSON.
+
 #include <string>
 
 namespace quoin::io {

@@ -1,3 +1,5 @@
+// Maps regular files, and refuses empty ones.
+
 #include "io/mapped_file.hpp"
 
 #include <fcntl.h>

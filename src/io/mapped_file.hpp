@@ -1,5 +1,7 @@
 #pragma once
 
+// Files as memory.
+
 #include <cstddef>
 #include <string>
 #include <string_view>

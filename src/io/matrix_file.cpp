@@ -1,3 +1,5 @@
+// The front of the readers: recognises the format of a file, and reads its matrix or some of its rows.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -127,7 +129,7 @@ const char* to_string(DType dtype) { return dtype == DType::F32 ? "f32" : "f64";
 
 struct MatrixFile::Impl {
     Impl(const std::string& given, const MatrixFileOptions& options) {
-        const auto most = static_cast<std::size_t>(options.most_unpacked_bytes);
+        const auto most = static_cast<std::size_t>(options.max_unpacked_bytes);
         const auto [file_path, array] = split_array_name(given);
         path = given == "-" ? "standard input" : given;
         std::string_view content;
@@ -181,11 +183,7 @@ struct MatrixFile::Impl {
 };
 
 MatrixFile::MatrixFile(const std::string& path, const MatrixFileOptions& options)
-    : impl_(std::make_unique<Impl>(path, options)) {}
-MatrixFile::MatrixFile(MatrixFile&&) noexcept = default;
-MatrixFile& MatrixFile::operator=(MatrixFile&&) noexcept = default;
-MatrixFile::~MatrixFile() = default;
-
+    : impl_(detail::own<Impl>(path, options)) {}
 Index MatrixFile::rows() const { return impl_->rows; }
 Index MatrixFile::cols() const { return impl_->cols; }
 const std::string& MatrixFile::path() const { return impl_->path; }

@@ -1,3 +1,5 @@
+// Reads Matrix Market files, array and coordinate, with the line's number in every refusal.
+
 #include "io/matrix_market.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Matrix Market files.
+
 #include <string>
 #include <string_view>
 

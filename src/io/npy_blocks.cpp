@@ -1,3 +1,5 @@
+// Blocks of .npy files in few large transfers, with the storage order changed on the way.
+
 #include "io/npy_blocks.hpp"
 
 #include <fmt/format.h>

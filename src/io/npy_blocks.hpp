@@ -1,5 +1,7 @@
 #pragma once
 
+// Blocks of matrices in .npy files, read and written past the page cache.
+
 #include <string>
 
 #include "io/bulk_file.hpp"

@@ -1,3 +1,5 @@
+// Parses and composes the header of an .npy file.
+
 #include "io/npy_header.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The header of an .npy file: type, order, shape, and where the data begin.
+
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -1,3 +1,5 @@
+// Reads blocks of a mapped .npy file, and converts their elements.
+
 #include "io/npy_reader.hpp"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Blocks of an .npy file that is in memory.
+
 #include <string_view>
 
 #include "io/npy_header.hpp"

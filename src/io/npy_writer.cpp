@@ -1,3 +1,5 @@
+// Writes .npy files, whole and row by row.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,14 +95,9 @@ struct NpyRowWriter<T>::Impl {
 template <class T>
 NpyRowWriter<T>::NpyRowWriter(const std::string& path, Index rows, Index cols) {
     const std::size_t bytes = detail::checked_bytes(rows, cols, sizeof(T));
-    impl_ = std::make_unique<Impl>(Impl{path, rows, cols, io::AtomicFile(path)});
+    impl_ = detail::own<Impl>(Impl{path, rows, cols, io::AtomicFile(path)});
     impl_->data_offset = begin_npy<T>(impl_->file, false, fmt::format("({}, {})", rows, cols), bytes);
 }
-
-template <class T>
-NpyRowWriter<T>::NpyRowWriter(NpyRowWriter&&) noexcept = default;
-template <class T>
-NpyRowWriter<T>::~NpyRowWriter() = default;
 
 template <class T>
 void NpyRowWriter<T>::write_rows(Index first, MatrixView<const T> block) {
@@ -166,13 +163,8 @@ struct NpyColumnWriter<T>::Impl {
 template <class T>
 NpyColumnWriter<T>::NpyColumnWriter(const std::string& path, Index rows) {
     detail::checked_bytes(rows, 1, sizeof(T));
-    impl_ = std::make_unique<Impl>(Impl{path, rows, io::AtomicFile(path)});
+    impl_ = detail::own<Impl>(Impl{path, rows, io::AtomicFile(path)});
 }
-
-template <class T>
-NpyColumnWriter<T>::NpyColumnWriter(NpyColumnWriter&&) noexcept = default;
-template <class T>
-NpyColumnWriter<T>::~NpyColumnWriter() = default;
 
 template <class T>
 void NpyColumnWriter<T>::append(MatrixView<const T> block) {

@@ -1,3 +1,5 @@
+// Maps memory in large pages where the system has them.
+
 #include "io/page_memory.hpp"
 
 #include <fmt/format.h>

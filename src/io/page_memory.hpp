@@ -1,5 +1,7 @@
 #pragma once
 
+// Page-aligned memory for transfers.
+
 #include "quoin/matrix.hpp"
 
 namespace quoin::io {

@@ -1,3 +1,5 @@
+// Reads pipes and standard input to their end.
+
 #include "io/pipe.hpp"
 
 #include <fcntl.h>

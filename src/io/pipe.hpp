@@ -1,5 +1,7 @@
 #pragma once
 
+// Input that has no size and cannot be mapped.
+
 #include <cstddef>
 #include <optional>
 #include <string>

@@ -1,3 +1,5 @@
+// Words and numbers of text files, whatever the locale.
+
 #include "io/text.hpp"
 
 #include <fmt/format.h>

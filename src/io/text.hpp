@@ -1,5 +1,7 @@
 #pragma once
 
+// Lines, words and numbers of text files.
+
 #include <optional>
 #include <string>
 #include <string_view>

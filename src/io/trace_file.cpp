@@ -49,12 +49,6 @@ std::string document(const std::string& events) {
     return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [" + events + "\n]}\n";
 }
 
-void write_text(const std::string& path, const std::string& text) {
-    io::AtomicFile file(path);
-    file.write_at(0, text.data(), text.size());
-    file.commit();
-}
-
 /// Returns the microseconds to add to this rank's times to get times of rank 0's clock; 0 on rank 0. A message leaves
 /// rank 0 and comes back with this rank's time. The fastest of several round trips counts.
 double clock_shift(Context<Host>& host, const Trace& mine, Communicator& comm) {
@@ -92,7 +86,7 @@ double clock_shift(Context<Host>& host, const Trace& mine, Communicator& comm) {
 
 std::string Trace::json() const { return document(events_of(spans(), 1, "quoin")); }
 
-void Trace::write(const std::string& path) const { write_text(path, json()); }
+void Trace::write(const std::string& path) const { io::write_text(path, json()); }
 
 void write_trace(const std::string& path, const Trace& mine, Communicator& comm) {
     Context<Host> host(1);
@@ -115,7 +109,7 @@ void write_trace(const std::string& path, const Trace& mine, Communicator& comm)
         events += ',';
         events.append(reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(words) * word);
     }
-    write_text(path, document(events));
+    io::write_text(path, document(events));
 }
 
 }  // namespace quoin

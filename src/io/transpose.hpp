@@ -1,5 +1,7 @@
 #pragma once
 
+// Changes of the storage order, tile by tile.
+
 #include <algorithm>
 #include <span>
 
@@ -24,8 +26,8 @@ void transpose(Index m, Index n, const T* src, Index lds, T* dst, Index ldd) {
     }
 }
 
-/// Calls `write(element, data, count)` for rows [first, first + block.rows) of a matrix of `cols` columns in C order, piece by
-/// piece through `buffer`.
+/// Calls `write(element, data, count)` for rows [first, first + block.rows) of a matrix of `cols` columns in C order,
+/// piece by piece through `buffer`.
 template <class T, class Write>
 void in_c_order(Index cols, Index first, MatrixView<const T> block, std::span<T> buffer, Write&& write) {
     if (block.empty()) return;

@@ -1,5 +1,5 @@
-// APPNOTE.TXT 6.3, PKWARE: the archive ends with a record that says where the central directory is; each of its entries says
-// where a member begins.
+// APPNOTE.TXT 6.3, PKWARE: the archive ends with a record that says where the central directory is; each of its entries
+// says where a member begins.
 
 #include "io/zip.hpp"
 

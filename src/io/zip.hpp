@@ -1,5 +1,7 @@
 #pragma once
 
+// The members of a ZIP archive, for .npz files.
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

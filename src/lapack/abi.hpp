@@ -16,8 +16,8 @@
 #include "quoin/qr.hpp"
 
 /// Exports ROUTINE(T, Int, p, before, after) under the names that LAPACKs have in the wild: s and d, dgeqrf_ of the
-/// reference, dgeqrf_64_ with 64-bit integers, and scipy_dgeqrf_ and scipy_dgeqrf_64_ of the OpenBLAS in SciPy's and NumPy's
-/// wheels. In an ILP64 build the name of the reference takes 64-bit integers.
+/// reference, dgeqrf_64_ with 64-bit integers, and scipy_dgeqrf_ and scipy_dgeqrf_64_ of the OpenBLAS in SciPy's and
+/// NumPy's wheels. In an ILP64 build the name of the reference takes 64-bit integers.
 #ifdef QUOIN_ILP64
 #define QUOIN_LAPACK_INTEGER std::int64_t
 #else

@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "algorithms/column_scaling.hpp"
-#include "algorithms/range_scaling.hpp"
+#include "algorithms/one_matrix/range_scaling.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
 #include "lapack/tuning.hpp"
@@ -17,15 +17,15 @@ namespace {
 
 /// The reference scales a matrix whose largest entry is 2^e if |e| is at least this: smlnum = tiny / eps, bignum.
 template <class T>
-constexpr int most_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::numeric_limits<T>::digits - 1);
+constexpr int max_exponent = 1 - std::numeric_limits<T>::min_exponent - (std::numeric_limits<T>::digits - 1);
 
-/// Returns ilogb of A's largest entry if it is beyond ±most_exponent, 0 if not or if A holds NaN or Inf, and nothing if
+/// Returns ilogb of A's largest entry if it is beyond ±max_exponent, 0 if not or if A holds NaN or Inf, and nothing if
 /// A = 0.
 template <class T>
 std::optional<int> exponent_of(Context<Host>& ctx, MatrixView<const T> A) {
-    const EntryNorms norms = entry_norms<T>(ctx, A, {});
+    const EntryNorms norms = entry_norms<T>(ctx, A);
     if (norms.sum == 0) return {};
-    return std::isnan(norms.sum) ? 0 : range_exponent<T>(norms.largest, most_exponent<T>);
+    return std::isnan(norms.sum) ? 0 : range_exponent<T>(norms.largest, max_exponent<T>);
 }
 
 /// A := 2^e A
@@ -39,13 +39,13 @@ void set_zero(MatrixView<T> A) {
     for (Index j = 0; j < A.cols; ++j) std::fill_n(A.at(0, j), A.rows, T(0));
 }
 
-/// Factors F (tall) = Q R in place. Then replaces B, which has F's rows, by the minimiser X of ‖F X − B‖ or the X of
-/// least norm with FᵀX = B. Returns the first j (one-based) with R_jj = 0, or 0 if X is complete.
+/// Factors F (tall) = Q R in place, by a plan for F. Then replaces B, which has F's rows, by the minimiser X of ‖F X −
+/// B‖ or the X of least norm with FᵀX = B. Returns the first j (one-based) with R_jj = 0, or 0 if X is complete.
 template <class T>
-Index solve(Context<Host>& ctx, bool transposed, MatrixView<T> F, MatrixView<T> B) {
-    const Index n = F.cols, nb = factor_width<T>(F.rows, n);
+Index solve(Context<Host>& ctx, const Plan& plan, bool transposed, MatrixView<T> F, MatrixView<T> B) {
+    const Index n = F.cols, nb = plan.panel_width;
     Matrix<T> Tf(nb, n);
-    factor_in_place<T>(ctx, nb, F, Tf.view());
+    factor_in_place<T>(ctx, plan, F, Tf.view());
     const auto R = F.row_block({0, n}), B_top = B.row_block({0, n});
     // QᵀB = [C₁; C₂],   R X = C₁
     if (!transposed) apply_in_place<T>(ctx, Side::Left, Op::Transpose, nb, F, Tf.view(), B);
@@ -62,9 +62,10 @@ Index solve(Context<Host>& ctx, bool transposed, MatrixView<T> F, MatrixView<T> 
 }
 
 /// Solves min ‖op(A) X − B‖ for a tall op(A), and op(A) X = B with the X of least norm for a wide op(A). B has max(m,
-/// n) rows. A becomes its QR factorization, or its LQ factorization for m < n. Returns info.
+/// n) rows. A becomes its QR factorization, or its LQ factorization for m < n. `plan` is for the tall one of A and Aᵀ.
+/// Returns info.
 template <class T>
-Index solve_scaled(Context<Host>& ctx, bool transposed, MatrixView<T> A, MatrixView<T> B) {
+Index solve_scaled(Context<Host>& ctx, const Plan& plan, bool transposed, MatrixView<T> A, MatrixView<T> B) {
     const bool wide = A.rows < A.cols;
     const auto right_side = B.row_block({0, transposed ? A.cols : A.rows});
     const std::optional<int> a = exponent_of<T>(ctx, A);
@@ -80,10 +81,10 @@ Index solve_scaled(Context<Host>& ctx, bool transposed, MatrixView<T> A, MatrixV
         // Aᵀ = Q R:   A = Rᵀ Qᵀ
         Matrix<T> At(A.cols, A.rows);
         transpose<T>(ctx, A, At.view());
-        info = solve<T>(ctx, !transposed, At.view(), B);
+        info = solve<T>(ctx, plan, !transposed, At.view(), B);
         transpose<T>(ctx, At.view(), A);
     } else {
-        info = solve<T>(ctx, transposed, A, B);
+        info = solve<T>(ctx, plan, transposed, A, B);
     }
     // (2^−a op(A)) (2^(a−b) X) = 2^−b B
     if (info == 0) scale(ctx, b - *a, B.row_block({0, transposed ? A.rows : A.cols}));
@@ -119,14 +120,15 @@ void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Inde
     const MatrixView<T> AA(A, m, n, *lda), BB(B, std::max(m, n), nrhs, *ldb);
     if (k == 0 || nrhs == 0) return set_zero(BB);
     const Index rows = BB.rows;
+    Plan plan;
     serve(
         Call(routine, m, n, nrhs), factor_pays(m, n),
         [&] {
-            return factor_workspace<T>(rows, k) + reflector_workspace<T>(rows, nrhs, k) +
-                   (m < n ? sizeof(T) * 1.0 * m * n : 0);
+            plan = plan_in_place<T>(rows, k);
+            return plan.workspace_bytes + reflector_workspace<T>(rows, nrhs, k) + (m < n ? sizeof(T) * 1.0 * m * n : 0);
         },
         [&](Context<Host>& ctx) {
-            *info = static_cast<Int>(solve_scaled<T>(ctx, transposed, AA, BB));
+            *info = static_cast<Int>(solve_scaled<T>(ctx, plan, transposed, AA, BB));
             return m < n ? "transposed" : "householder";
         },
         next, [&] { next(trans, m_, n_, nrhs_, A, lda, B, ldb, work, lwork, info, 1); }, info);

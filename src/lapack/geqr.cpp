@@ -1,8 +1,8 @@
 // ?geqr and ?gemqr: A = Q R in the form that is fastest for its shape, and products with Q.
 //
-// T begins as the reference's does, T(1:3) = its size, MB and NB, and has the factors of ?latsqr (row blocks of MB, panels of
-// NB) from T(6) on, so that either library reads what the other wrote. Quoin writes MB = M, one row block; NB = 1, where T is
-// tau, in a T of the least size.
+// T begins as the reference's does, T(1:3) = its size, MB and NB, and has the factors of ?latsqr (row blocks of MB,
+// panels of NB) from T(6) on, so that either library reads what the other wrote. Quoin writes MB = M, one row block; NB
+// = 1, where T is tau, in a T of the least size.
 
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
@@ -28,24 +28,25 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     // a query returns the sizes of the library that will factor, except that it does not see the entries
     const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), passes_on = next && may_pass_on() && !pays;
     if (query && passes_on) return pass_on();
-    const Index least_t = n + header, least_work = std::max<Index>(1, n);
-    *info = !query && *tsize < least_t ? -6 : !query && *lwork < n ? -8 : 0;
+    const Index min_t = n + header, min_work = std::max<Index>(1, n);
+    *info = !query && *tsize < min_t ? -6 : !query && *lwork < n ? -8 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    Index nb = k == 0 || passes_on ? 1 : factor_width<T>(m, n);
+    const Plan plan = k == 0 || passes_on ? Plan() : plan_in_place<T>(m, n);
+    Index nb = std::max<Index>(1, plan.panel_width);
     if (!query && *tsize < nb * n + header) nb = 1;
     const auto describe = [&] {
-        Tf[0] = workspace_size<T>(least && *tsize != -1 ? least_t : nb * n + header);
+        Tf[0] = workspace_size<T>(least && *tsize != -1 ? min_t : nb * n + header);
         Tf[1] = workspace_size<T>(m);
         Tf[2] = static_cast<T>(nb);
-        work[0] = workspace_size<T>(least && *lwork != -1 ? least_work : std::max<Index>(1, nb * n));
+        work[0] = workspace_size<T>(least && *lwork != -1 ? min_work : std::max<Index>(1, nb * n));
     };
     if (query || k == 0) return describe();
     serve(
-        Call(routine, m, n, k), pays, [&] { return factor_workspace<T>(m, n); },
+        Call(routine, m, n, k), pays, [&] { return plan.workspace_bytes; },
         [&](Context<Host>& ctx) {
             describe();
-            return nb == 1 ? factor_in_place<T>(ctx, V, Tf + header)
-                           : factor_in_place<T>(ctx, nb, V, MatrixView<T>(Tf + header, nb, k));
+            return nb == 1 ? factor_in_place<T>(ctx, plan, V, Tf + header)
+                           : factor_in_place<T>(ctx, plan, V, MatrixView<T>(Tf + header, nb, k));
         },
         next, pass_on, info);
 }

@@ -11,10 +11,11 @@ namespace {
 template <class T, class Int, class Next, class PassOn>
 void factor(const char* routine, Index m, Index n, T* A, Index lda, T* tau, Next* next, PassOn pass_on, Int* info) {
     const MatrixView<T> AA(A, m, n, lda);
+    Plan plan;
     serve(
         Call(routine, m, n, std::min(m, n)), factor_pays(m, n) || near_overflow<T>(AA),
-        [&] { return factor_workspace<T>(m, n); }, [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, AA, tau); },
-        next, pass_on, info);
+        [&] { return (plan = plan_in_place<T>(m, n)).workspace_bytes; },
+        [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, plan, AA, tau); }, next, pass_on, info);
 }
 
 template <class T, class Int, class Next>

@@ -15,7 +15,7 @@ void factor(const char* routine, Index m, Index n, Index nb, T* A, Index lda, T*
     const MatrixView<T> AA(A, m, n, lda);
     serve(
         Call(routine, m, n, k), (factor_pays(m, n) && panels_pay(nb)) || near_overflow<T>(AA),
-        [&] { return factor_workspace<T>(m, n); },
+        [&] { return plan_in_place<T>(m, n).workspace_bytes; },
         [&](Context<Host>& ctx) { return factor_in_place<T>(ctx, nb, AA, MatrixView<T>(Tf, nb, k, ldt)); }, next,
         pass_on, info);
 }

@@ -1,6 +1,8 @@
 #include "lapack/in_place.hpp"
 
-#include "algorithms/column_scaling.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/full_t.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "devices.hpp"
 #include "lapack/tuning.hpp"
 
@@ -9,22 +11,7 @@ namespace quoin::lapack {
 namespace {
 
 /// Panels of `width` columns in LAPACK's format over min(m, n) columns.
-std::vector<Panel> lapack_panels(Index m, Index n, Index width) {
-    Plan plan;
-    plan.method = Method::BlockedHouseholder;
-    plan.rows = m;
-    plan.cols = n;
-    plan.panel_width = plan.inner_block = width;
-    return panels_of(plan);
-}
-
-template <class T>
-Plan plan_in_place(Index m, Index n) {
-    Options options;
-    options.q = QForm::Reflectors;
-    options.check_finite = false;
-    return plan_qr<T>(Context<Host>(1), m, n, options);
-}
+std::vector<Panel> lapack_panels(Index m, Index n, Index width) { return panels_of(householder_plan(m, n, width)); }
 
 /// T of every panel of V, rebuilt from tau.
 template <class T>
@@ -39,17 +26,6 @@ Matrix<T> rebuild_t(Context<Host>& ctx, std::span<const Panel> panels, MatrixVie
                       factors.panel_t(panel));
     }
     return Tf;
-}
-
-/// Factors A = Q R in the forest's memory. If squares of A's entries would over- or underflow, it factors A D, which
-/// has the same Q, and R D.
-template <class T>
-void factor_scaled(Context<Host>& ctx, const Plan& plan, ForestView<T, Host> forest) {
-    ColumnScaling<T, Host> scaling(ctx, forest.A);
-    const bool scaled = scaling.needed(ctx, false);
-    if (scaled) scaling.scale(ctx, forest.A);
-    factor_blocked_householder(ctx, plan, forest);
-    if (scaled) scaling.unscale(ctx, Part::Upper, forest.A.row_block({0, std::min(forest.A.rows, forest.A.cols)}));
 }
 
 /// A copy of Tf with zeros below the diagonals of its blocks. In a caller's T any values may be there.
@@ -75,8 +51,21 @@ void apply_panels(Context<Host>& ctx, Side side, Op op, ForestView<const T, Host
 }  // namespace
 
 template <class T>
-double factor_workspace(Index m, Index n) {
-    return plan_in_place<T>(m, n).workspace_bytes;
+Plan plan_in_place(Index m, Index n, Index nb) {
+    Options options;
+    if (nb > 0) options.method = BlockedHouseholder{nb};
+    options.q = QForm::Reflectors;
+    options.check_finite = false;
+    Plan plan = plan_qr<T>(Context<Host>(1), m, n, options);
+    if (plan.method == Method::CholeskyQR2) {
+        // one tall panel, which CholeskyQR2 factors first, too
+        plan.method = Method::BlockedHouseholder;
+        plan.inner_block = plan.panel_width;
+        HouseholderPlan panels{.reconstruct_rows = Tuning<Host>::reconstruct_rows(plan.panel_width, sizeof(T))};
+        panels.tree = plan.tree();
+        plan.choices = panels;
+    }
+    return plan;
 }
 
 template <class T>
@@ -88,37 +77,35 @@ double reflector_workspace(Index rows, Index cols, Index k) {
 }
 
 template <class T>
-Index factor_width(Index m, Index n) {
-    return plan_in_place<T>(m, n).panel_width;
+const char* factor_in_place(Context<Host>& ctx, const Plan& plan, MatrixView<T> A, MatrixView<T> Tf) {
+    ColumnScaling<T, Host> scaling(ctx, A);
+    const bool scaled = scaling.needed(ctx, false);
+    if (scaled) scaling.scale(ctx, A);
+    factor_blocked_householder(ctx, plan, ForestView<T, Host>{panels_of(plan), A, Tf});
+    if (scaled) scaling.unscale(ctx, Part::Upper, A.row_block({0, std::min(A.rows, A.cols)}));
+    return plan.panel_width >= A.cols && is_tall_panel(plan, A.rows) ? "one panel, by reconstruction" : "householder";
 }
 
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf) {
-    const Index m = A.rows, n = A.cols, k = std::min(m, n);
-    Options options;
-    options.method = BlockedHouseholder{nb};
-    options.q = QForm::Reflectors;
-    options.check_finite = false;
-    const Plan plan = plan_qr<T>(ctx, m, n, options);
-    const Index tall = plan.householder().reconstruct_rows;
-    if (const Plan narrow = plan_in_place<T>(m, n); nb >= k && k > narrow.panel_width && m < tall) {
-        // one T of several panels
-        const auto panels = lapack_panels(m, n, narrow.panel_width);
-        Matrix<T> panels_t(narrow.panel_width, k);
-        factor_scaled(ctx, narrow, ForestView<T, Host>{panels, A, panels_t.view()});
-        join_t<T, Host>(ctx, ForestView<const T, Host>{panels, A, panels_t.view()}, Tf.row_block({0, k}));
-        return "householder, T joined";
-    }
-    factor_scaled(ctx, plan, ForestView<T, Host>{lapack_panels(m, n, nb), A, Tf});
-    return nb >= n && m >= tall ? "one panel, by reconstruction" : "householder";
+    const Index k = std::min(A.rows, A.cols);
+    const Plan plan = plan_in_place<T>(A.rows, A.cols, nb);
+    if (nb < k || is_tall_panel(plan, A.rows)) return factor_in_place<T>(ctx, plan, A, Tf);
+    const Plan narrow = plan_in_place<T>(A.rows, A.cols);
+    if (narrow.panel_width == k) return factor_in_place<T>(ctx, narrow, A, Tf);
+    // one T of several panels
+    Matrix<T> panels_t(narrow.panel_width, k);
+    factor_in_place<T>(ctx, narrow, A, panels_t.view());
+    join_t<T, Host>(ctx, ForestView<const T, Host>{panels_of(narrow), A, panels_t.view()}, Tf.row_block({0, k}));
+    return "householder, T joined";
 }
 
 template <class T>
-const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau) {
-    const Index m = A.rows, n = A.cols, k = std::min(m, n), nb = factor_width<T>(m, n);
-    Matrix<T> Tf(std::min(nb, k), k);
-    const char* method = factor_in_place<T>(ctx, nb, A, Tf.view());
-    for (Index j = 0; j < k; ++j) tau[j] = Tf(j % nb, j);
+const char* factor_in_place(Context<Host>& ctx, const Plan& plan, MatrixView<T> A, T* tau) {
+    const Index nb = plan.panel_width;
+    Matrix<T> Tf(nb, std::min(A.rows, A.cols));
+    const char* method = factor_in_place<T>(ctx, plan, A, Tf.view());
+    for (Index j = 0; j < Tf.cols(); ++j) tau[j] = Tf(j % nb, j);
     return method;
 }
 
@@ -154,10 +141,10 @@ void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<c
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                   \
-    template double factor_workspace<T>(Index, Index);                                                         \
-    template Index factor_width<T>(Index, Index);                                                              \
+    template Plan plan_in_place<T>(Index, Index, Index);                                                       \
     template double reflector_workspace<T>(Index, Index, Index);                                               \
-    template const char* factor_in_place<T>(Context<Host>&, MatrixView<T>, T*);                                \
+    template const char* factor_in_place<T>(Context<Host>&, const Plan&, MatrixView<T>, T*);                   \
+    template const char* factor_in_place<T>(Context<Host>&, const Plan&, MatrixView<T>, MatrixView<T>);        \
     template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, const T*);                          \
     template void form_q_in_place<T>(Context<Host>&, Index, MatrixView<T>, MatrixView<const T>);               \
     template void apply_in_place<T>(Context<Host>&, Side, Op, MatrixView<const T>, const T*, MatrixView<T>);   \

@@ -10,19 +10,22 @@
 
 namespace quoin::lapack {
 
+/// Returns the plan of `factor_in_place` for an m×n matrix: its panel_width, at most min(m, n), and its
+/// workspace_bytes in addition to A. Panels have nb columns; 0: Quoin chooses.
+template <class T>
+Plan plan_in_place(Index m, Index n, Index nb = 0);
+
 /// Factors A (m×n) = Q R in the format of ?geqrf: V strictly below the diagonal, R on and above it, tau of length
-/// min(m, n).
+/// min(m, n), by a plan for A.
 ///
 /// A tall A is factored by CholeskyQR2 with Householder reconstruction if its Gram matrix certifies it, else by a tree
 /// with reconstruction. Other shapes are factored by blocked Householder. NaN and Inf propagate. Returns the name of
 /// the method. 2mn² − 2n³/3 flops by panels, 5mn² by CholeskyQR2; workspace of a panel of T factors.
 template <class T>
-const char* factor_in_place(Context<Host>& ctx, MatrixView<T> A, T* tau);
+const char* factor_in_place(Context<Host>& ctx, const Plan& plan, MatrixView<T> A, T* tau);
 
-/// Return the bytes of workspace: of `factor_in_place` in addition to A, and of the other two functions in addition to
-/// C (`cols` columns), for k reflectors of `rows` rows.
-template <class T>
-double factor_workspace(Index m, Index n);
+/// Returns the bytes of workspace of `form_q_in_place` and `apply_in_place` in addition to C (`cols` columns), for k
+/// reflectors of `rows` rows.
 template <class T>
 double reflector_workspace(Index rows, Index cols, Index k);
 
@@ -36,7 +39,9 @@ template <class T>
 void apply_in_place(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C);
 
 /// Factor and apply with T stored as in ?geqrt. Tf is nb × min(m, n), with the upper triangular factor of each nb
-/// columns of V in the same columns. Entries below the triangles are not read.
+/// columns of V in the same columns, nb the plan's panel_width. Entries below the triangles are not read.
+template <class T>
+const char* factor_in_place(Context<Host>& ctx, const Plan& plan, MatrixView<T> A, MatrixView<T> Tf);
 template <class T>
 const char* factor_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf);
 template <class T>
@@ -45,9 +50,6 @@ void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<c
 /// A (m×n, m >= n), which holds V of n reflectors, := the first n columns of Q.
 template <class T>
 void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf);
-/// Returns the default width of panels for `factor_in_place`, at most min(m, n).
-template <class T>
-Index factor_width(Index m, Index n);
 
 /// Whether an entry of A is so large that norms and products of A's columns could overflow. Quoin factors such a matrix
 /// scaled; the next LAPACK returns Inf for a column whose norm is above Ω/2. Looks at the first `below`(j) rows of

@@ -1,4 +1,5 @@
-// ?latsqr, ?lamtsqr, ?orgtsqr and ?orgtsqr_row: A = Q R of a tall matrix by row blocks, products with Q and Q's columns.
+// ?latsqr, ?lamtsqr, ?orgtsqr and ?orgtsqr_row: A = Q R of a tall matrix by row blocks, products with Q and Q's
+// columns.
 
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "algorithms/factorization.hpp"
 #include "host/device.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/tuning.hpp"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "algorithms/column_scaling.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 #include "host/leaf.hpp"
 #include "host/parallel.hpp"
 #include "lapack/abi.hpp"
@@ -356,7 +356,7 @@ double stacked_workspace(const Stack& s, Index p) {
 
 template <class T>
 double row_blocks_workspace(Index m, Index n, Index mb, Index nb, Index p) {
-    return factor_workspace<T>(m, n) + reflector_workspace<T>(m, p, n) +
+    return plan_in_place<T>(m, n).workspace_bytes + reflector_workspace<T>(m, p, n) +
            stacked_workspace<T>(RowBlocks(m, n, mb, nb).stack, p);
 }
 

@@ -39,8 +39,8 @@ void apply_stacked(Context<Host>& ctx, Side side, Op op, const Stack& stack, Mat
 template <class T>
 void form_stacked(Context<Host>& ctx, const Stack& stack, MatrixView<T> V, MatrixView<const T> Tf, MatrixView<T> E);
 
-/// A (m×n, m >= n) = Q [R; 0] in row blocks as ?latsqr: the first mb rows in panels of nb columns, then mb − n rows at a time
-/// stacked under R; all at once where mb <= n or mb >= m. Tf: nb × n·(number of blocks). V and R overwrite A.
+/// A (m×n, m >= n) = Q [R; 0] in row blocks as ?latsqr: the first mb rows in panels of nb columns, then mb − n rows at
+/// a time stacked under R; all at once where mb <= n or mb >= m. Tf: nb × n·(number of blocks). V and R overwrite A.
 template <class T>
 const char* factor_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T> A, MatrixView<T> Tf);
 /// C := op(Q) C or C op(Q), Q of `factor_row_blocks`.

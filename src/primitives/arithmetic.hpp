@@ -1,5 +1,7 @@
 #pragma once
 
+// Predicates on the arithmetic of products.
+
 #include "quoin/study.hpp"
 
 namespace quoin {

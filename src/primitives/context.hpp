@@ -54,7 +54,7 @@ void wait_for(Context<D>& ctx, Context<D>& other);
 /// A moment of a context's work, for which other contexts can wait later.
 ///
 ///     void record(Context<D>& ctx);         // sets the moment after all work already on ctx
-///     void precede(Context<D>& ctx) const;  // has later work on ctx run after the moment; does nothing without a record
+///     void precede(Context<D>& ctx) const;  // has later work on ctx run after the moment; nothing without a record
 ///     void wait() const;                    // has the caller wait for the moment
 template <class D>
 class Event;

@@ -13,15 +13,14 @@ namespace quoin {
 template <class T, class D>
 void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms);
 struct EntryNorms {
-    double squares = 0, sum = 0, largest = 0;  ///< ‖M‖_F², ‖M‖₁ entrywise, max |m_ij|, over the observed entries
+    double squares = 0, sum = 0, largest = 0;  ///< ‖M‖_F², ‖M‖₁ entrywise, max |m_ij|
 };
-/// Over all entries, or where observed. Waits.
+/// Returns the norms of M's entries. Waits.
 template <class T, class D>
-EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed);
-/// B := factor A where observed, 0 elsewhere.
+EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M);
+/// B := factor A. B may be A.
 template <class T, class D>
-void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<const std::uint8_t, D> observed,
-                 View<T, D> B);
+void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<T, D> B);
 /// Whether all entries of A and B, of one shape, are equal. Waits.
 template <class T, class D>
 bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B);

@@ -35,8 +35,8 @@ struct Certificate {
     bool perturbed = false;
 
     constexpr bool refused() const { return reason != Valid; }
-    constexpr bool factor_has(double most_condition) const {
-        return factor_condition >= 0 && factor_condition <= most_condition;
+    constexpr bool factor_has(double max_condition) const {
+        return factor_condition >= 0 && factor_condition <= max_condition;
     }
     constexpr void refuse(int step_, Reason reason_, Index column_) {
         step = step_;
@@ -94,7 +94,7 @@ struct GramPrecision {
     double longest_sum = 1;          ///< additions in a row
     bool condition_is_norm = false;  ///< `factor_gram` finds κ_F(R D), not an estimate of κ₁
     /// κ_F(R D) up to which A R⁻¹ of one factor is as orthonormal as κ_F² u of the Gram matrix allows.
-    double most_condition_of_solve = std::numeric_limits<double>::infinity();
+    double max_condition_of_solve = std::numeric_limits<double>::infinity();
     double solve_u = u;  ///< unit roundoff of A R⁻¹ beyond
     /// Whether |A − X R| = O(u) |X||R|, X = A R⁻¹, for every R, not only while u κ² of its diagonal blocks is O(1).
     bool solves_any_triangle = true;
@@ -122,12 +122,12 @@ inline constexpr double largest_square = std::numeric_limits<T>::max() * (std::n
 struct GramDemands {
     static constexpr double any = std::numeric_limits<double>::infinity();
     int step = 0;  ///< 0 begins a chain: the certificate is valid, whatever it was
-    double most_trace = any;
-    double most_departure = any;  ///< ‖I − G‖_F
-    double most_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
-    double least_eigenvalue = 0;  ///< λ, of D G D: G − λ diag(G) has a Cholesky factor
+    double max_trace = any;
+    double max_departure = any;  ///< ‖I − G‖_F
+    double max_condition = any;  ///< κ(R D), D scaling R's columns to unit norm
+    double min_eigenvalue = 0;   ///< λ, of D G D: G − λ diag(G) has a Cholesky factor
 
-    constexpr bool asks_condition() const { return most_condition < any; }
+    constexpr bool asks_condition() const { return max_condition < any; }
 };
 
 /// G (upper triangle) = RᵀR if `demands` are met. Where they are not the certificate is refused, and R is unspecified,

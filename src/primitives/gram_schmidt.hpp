@@ -31,7 +31,7 @@ constexpr Index rounded_elements(Index m, Index k) {
 /// rounds, unless the plan's arithmetic is Native; the generic version keeps copies, in m·k numbers.
 template <class T, class D>
 void round_columns(Context<D>& ctx, Arithmetic arithmetic, View<const T, D> A, Index first, T* place);
-/// `block_gram_schmidt_step` with the k columns in such a place; W has at least `least_halved` rows, as k is.
+/// `block_gram_schmidt_step` with the k columns in such a place; W has at least `min_halved` rows, as k is.
 template <class T, class D>
 void block_gram_schmidt_step_rounded(Context<D>& ctx, const T* place, Index k, View<T, D> W, View<T, D> S,
                                      Arithmetic arithmetic);

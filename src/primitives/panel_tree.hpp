@@ -1,5 +1,7 @@
 #pragma once
 
+// The shape of a reduction tree: domains, leaves, levels and the sizes of T.
+
 #include <algorithm>
 
 #include "quoin/matrix.hpp"

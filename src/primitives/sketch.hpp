@@ -58,7 +58,7 @@ constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
     return g;
 }
 
-/// B (s×n, s = sketch_rows(n)) := S A; with B of m < s rows S is I. n <= Tuning<D>::most_sketch_cols. 4mn additions, mn
+/// B (s×n, s = sketch_rows(n)) := S A; with B of m < s rows S is I. n <= Tuning<D>::max_sketch_cols. 4mn additions, mn
 /// elements read.
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B);

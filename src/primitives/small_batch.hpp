@@ -31,12 +31,14 @@ enum class Memory { Kept, Returned };
 ///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count, Matrix<T, D>* memory = nullptr);
 ///     // V, R and tau of one matrix, if the format is LAPACK's; the batch is spent then.
 ///     std::optional<LapackQR<T, D>> take_lapack();
-///     // A = QR. Returns the first member, by its place in the batch, that has NaN or Inf, or −1. Without the check −1, and no wait.
+///     // A = QR. Returns the first member, by its place in the batch, that has NaN or Inf, or −1. Without
+///     // the check −1, and no wait.
 ///     Index factor(Context<D>& ctx, BatchView<const T, D> A, Members members, bool check_finite);
-///     // Factors m×n matrices into the caller's memory. Factor::VR: B := V and R, other := tau, and B may be A. Factor::R: B := R and,
-///     // unless it has no matrices, other := the thin Q. Writes nothing of a matrix that is found to have NaN or Inf.
-///     static Index factor_to(Context<D>& ctx, Index m, Index n, BatchView<const T, D> A, Members members, bool check_finite,
-///                            Factor kept, BatchView<T, D> B, BatchView<T, D> other);
+///     // Factors m×n matrices into the caller's memory. Factor::VR: B := V and R, other := tau, and B may be A.
+///     // Factor::R: B := R and, unless it has no matrices, other := the thin Q. Writes nothing of a
+///     // matrix that is found to have NaN or Inf.
+///     static Index factor_to(Context<D>& ctx, Index m, Index n, BatchView<const T, D> A, Members members,
+///                            bool check_finite, Factor kept, BatchView<T, D> B, BatchView<T, D> other);
 ///     void unpack(Context<D>& ctx, Factor factor, Members members, BatchView<T, D> B) const;
 ///     void unpack_tau(Context<D>& ctx, Members members, BatchView<T, D> tau) const;  // k×1
 ///     void form_q(Context<D>& ctx, Members members, BatchView<T, D> Q) const;        // m×k
@@ -44,11 +46,12 @@ enum class Memory { Kept, Returned };
 ///     void form_q(Context<D>& ctx, Members members, BatchView<const T, D> E, BatchView<T, D> Q) const;
 ///     // to := op(Q) from; the two may be one
 ///     void apply_q(Context<D>& ctx, Op op, Members members, BatchView<const T, D> from, BatchView<T, D> to) const;
-///     // m >= n: X := the minimiser of ‖AX − B‖, or with Op::Transpose the X of least norm with AᵀX = B; the norms of the residuals
-///     // (p×1, 0 for Transpose) and κ₁(R) (1×1). All are NaN if `rcond` refuses R, as `least_squares` does, or if NaN, Inf or the
-///     // range of T leave no answer. Returns whether there are such members; without `ask` false, and no wait.
-///     bool solve(Context<D>& ctx, Op op, Members members, BatchView<const T, D> B, double rcond, bool ask, BatchView<T, D> X,
-///                BatchView<T, D> norms, BatchView<T, D> conditions) const;
+///     // m >= n: X := the minimiser of ‖AX − B‖, or with Op::Transpose the X of least norm with AᵀX = B; the norms
+///     // of the residuals (p×1, 0 for Transpose) and κ₁(R) (1×1). All are NaN if `rcond` refuses R, as
+///     // `least_squares` does, or if NaN, Inf or the range of T leave no answer. Returns whether there are such
+///     // members; without `ask` false, and no wait.
+///     bool solve(Context<D>& ctx, Op op, Members members, BatchView<const T, D> B, double rcond, bool ask,
+///                BatchView<T, D> X, BatchView<T, D> norms, BatchView<T, D> conditions) const;
 ///     static bool solves(Index m, Index n);  // whether that pays
 template <class T, class D>
 class SmallBatch;

@@ -1,5 +1,7 @@
 #pragma once
 
+// The rows that the tuning tables of all devices share, and the model of time.
+
 #include <limits>
 
 #include "primitives/arithmetic.hpp"
@@ -32,7 +34,8 @@ struct StepTimes {
     double scan = 0;                   ///< of an entry whose size is looked at
     double call = 0, certificate = 0;  ///< of the whole, and more with CholeskyQR
     double threaded_flops =
-        8e6;  ///< from this number of flops on, two cores share the domains of a tree; the second idles if there is one domain
+        /// from this number of flops on, two cores share the domains of a tree; the second idles if there is one domain
+        8e6;
 };
 
 /// The rows that are one for every device: first choices by counting, not measured.
@@ -49,12 +52,12 @@ struct CommonTuning {
     static constexpr Index row_chunks = 64;
     /// Whether n columns of m independent random numbers, whose κ_F² is n² + n³/(m − n) but for a share of about 2/n of
     /// the second term, are proved by it to have ‖(R D)⁻¹‖₂² at most so large (docs/algorithms.md, section 6).
-    static constexpr bool norm_proves_one_pass(Index m, Index n, double most_inverse_square = 8) {
-        return number(n) * number(n + 8) <= (most_inverse_square - 2) * number(m - n);
+    static constexpr bool norm_proves_one_pass(Index m, Index n, double max_inverse_square = 8) {
+        return number(n) * number(n + 8) <= (max_inverse_square - 2) * number(m - n);
     }
     /// Rows of a panel that one launch holds in registers, on devices that have such launches, and columns of these
     /// panels where others come before them.
-    static constexpr Index most_rows_in_strips(Index) { return 0; }
+    static constexpr Index max_rows_in_strips(Index) { return 0; }
     static constexpr Index last_panel_width = 0;
     /// Rows of a leaf of a tree whose levels are batches (small_batch.hpp), on devices where that pays; 0: not of this
     /// shape.
@@ -64,12 +67,12 @@ struct CommonTuning {
     /// the memory, if boundaries matter.
     static constexpr Index aligned_start(Index, Index n) { return n; }
     /// Columns of a matrix that is sketched.
-    static constexpr Index most_sketch_cols = std::numeric_limits<Index>::max();
+    static constexpr Index max_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. From these rows and columns on they beat f32's
     /// own products, and columns are kept rounded.
-    static constexpr Index least_halved = 256;
+    static constexpr Index min_halved = 256;
     /// Rows of a run, which the tensor cores add up by themselves: longer runs are faster, and have more cut off
-    /// (cuda/split_products.hpp). Corrected products; operands rounded to 16 bits, 2¹³ times as coarse.
+    /// (cuda/products_by_halves.hpp). Corrected products; operands rounded to 16 bits, 2¹³ times as coarse.
     static constexpr Index corrected_run_rows = 384, rounded_run = 16384;
     /// Bytes of the halves of one operand that are made at a time; and of those that both products of a projection use,
     /// in each of two layouts. More columns at a time are faster, and take more workspace.

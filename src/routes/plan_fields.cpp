@@ -1,6 +1,7 @@
 #include "quoin/plan_fields.hpp"
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/panel_layout.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 
 namespace quoin {
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/panel_layout.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "devices.hpp"
 #include "quoin/plan_fields.hpp"
 
@@ -38,7 +39,7 @@ public:
         : m_(m), n_(n), given_(given), reader_(on_host ? given.reader_bytes : 0), available_(given.memory - reader_) {
         if (const auto memory = stream_memory()) {
             stream_ = memory;
-            least_bytes_ = memory->bytes(m_, memory->cheapest_rows(m_, n_));
+            min_bytes_ = memory->bytes(m_, memory->cheapest_rows(m_, n_));
         }
     }
 
@@ -47,7 +48,7 @@ public:
                               ? plan_qr<T>(ctx, m_, n_, given_.options)
                               : plan_qr<T>(ctx, std::max(m_, n_), std::min(m_, n_), given_.options);
         const double bytes = bytes_in_memory(plan);
-        least_bytes_ = std::min(least_bytes_, bytes);
+        min_bytes_ = std::min(min_bytes_, bytes);
         const RoutePlan in_memory = on_device(plan, bytes);
         if (in_memory.fits()) return in_memory;
         if (const auto stream = in_blocks()) return *stream;
@@ -141,7 +142,7 @@ private:
     }
 
     RoutePlan on_device(std::variant<Plan, StreamPlan, OutOfCoreRoute, FilesRoute> by, double bytes) const {
-        return {std::move(by), bytes + reader_, given_.memory, least_bytes_ + reader_};
+        return {std::move(by), bytes + reader_, given_.memory, min_bytes_ + reader_};
     }
 
     /// Returns the options for a matrix in the host's memory, or nothing if the method needs all of it on the GPU.
@@ -184,7 +185,7 @@ private:
     const RouteOptions& given_;
     double reader_, available_;  // bytes of the device's memory
     std::optional<StreamMemory> stream_;
-    double least_bytes_ = std::numeric_limits<double>::infinity();
+    double min_bytes_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace

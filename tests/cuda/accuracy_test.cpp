@@ -1,12 +1,12 @@
-// What `quoin bench` measures the accuracy with: known errors, in blocks of columns, within a bound of memory.
+// Tests of the accuracy that `quoin bench` measures: known errors, in blocks of columns, within a bound of memory.
 
-#include "accuracy.hpp"
+#include "measure/cuda/accuracy.hpp"
 
 #include <cmath>
 
 #include "devices.hpp"
 #include "gpu.hpp"
-#include "random.hpp"
+#include "measure/cuda/random.hpp"
 
 namespace quoin::test {
 namespace {
@@ -39,8 +39,8 @@ TYPED_TEST(GpuMeasures, ErrorsAcrossBlocksOfColumns) {
     copy_to_device<T>(ctx, one.view(), Q.view().block({3, 4}, {130, 131}));
     EXPECT_NEAR(bench::orthogonality(ctx, Q), std::sqrt(2), 1e-14);
 
-    // beside Q two blocks in double and one of float, or one in double, and what the pool does not fit together; A − QR as a whole
-    // would take 4.4 GiB, and Q in double as much
+    // beside Q two blocks in double and one of float, or one in double, and what the pool does not fit together; A − QR
+    // as a whole would take 4.4 GiB, and Q in double as much
     const double GiB = 1 << 30, of_q = sizeof(T) * static_cast<double>(m) * n;
     EXPECT_LE(memory_in_use(ctx).own, of_q + (std::is_same_v<T, float> ? 7.5 : 4.25) * GiB);
 }

@@ -34,8 +34,8 @@ TYPED_TEST_SUITE(GpuBatch, Precisions);
 struct Shape {
     Index m, n;
 };
-/// Both sides of every edge of the kernels in cuda/batch.cu, cuda/batch_rows.cu and cuda/batch_strips.cu: rows of a block or a cluster,
-/// columns of a thread or a strip.
+/// Both sides of every edge of the kernels in cuda/batch.cu, cuda/batch_rows.cu and cuda/batch_strips.cu: rows of a
+/// block or a cluster, columns of a thread or a strip.
 constexpr Shape shapes[] = {
     {1, 1},     {3, 3},     {4, 4},      {2, 7},      {16, 8},    {17, 8},    {16, 16},   {16, 17},
     {64, 8},    {65, 8},    {32, 32},    {33, 32},    {64, 32},   {64, 33},   {64, 64},   {65, 65},
@@ -312,9 +312,9 @@ TYPED_TEST(GpuBatch, BitsDoNotDependOnTheNumber) {
 
 TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
     using T = TypeParam;
-    const Index most_rows = std::is_same_v<T, float> ? 2048 : 1024;
+    const Index max_rows = std::is_same_v<T, float> ? 2048 : 1024;
     std::vector<Shape> all(std::begin(of_every_kernel), std::end(of_every_kernel));
-    all.insert(all.end(), {{200, 200}, {520, 300}, {most_rows, 40}, {most_rows - 3, 17}});
+    all.insert(all.end(), {{200, 200}, {520, 300}, {max_rows, 40}, {max_rows - 3, 17}});
     for (const auto& [m, n] : all) {
         SCOPED_TRACE(fmt::format("{}x{}", m, n));
         const Index k = std::min(m, n);
@@ -393,7 +393,7 @@ TYPED_TEST(GpuBatch, NonFiniteEntriesAreNamedOrStayInTheirMatrix) {
         all(m - 1, 18 * n + 1) = std::numeric_limits<T>::infinity();
         all(2, 17 * n + 3) = std::numeric_limits<T>::quiet_NaN();
         const auto spoilt = copy_to_device<T>(this->gpu(), all.view());
-        // a check leaves nothing behind for the next one
+        // a check leaves no trace for the next one
         for (int round = 0; round < 2; ++round) {
             try {
                 (void)qr<T>(this->gpu(), this->in(spoilt, n));

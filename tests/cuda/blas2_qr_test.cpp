@@ -1,7 +1,7 @@
-// The baseline of `quoin bench --against blas2` is a QR factorization, and not only fast: it obeys the law of checks.hpp
-// wherever the squares of the entries stay in range, in LAPACK's format, inside any leading dimension.
+// The baseline of `quoin bench --against blas2` is a QR factorization, and not only fast: it obeys the law of
+// checks.hpp wherever the squares of the entries stay in range, in LAPACK's format, inside any leading dimension.
 
-#include "blas2_qr.hpp"
+#include "rivals/blas2_qr.hpp"
 
 #include <fmt/format.h>
 

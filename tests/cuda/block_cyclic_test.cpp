@@ -1,5 +1,6 @@
-// Block-cyclic matrices in the memory of GPUs: the law on every grid, panels that one GPU factors by strips and by reconstruction,
-// panels that GPUs share, corrected products, faults. As cuda_block_cyclic_test all ranks share one GPU; in cuda_nccl_test every rank has one of its own.
+// Block-cyclic matrices in the memory of GPUs: the law on every grid, panels that one GPU factors by strips and by
+// reconstruction, panels that GPUs share, corrected products, faults. As cuda_block_cyclic_test all ranks share one
+// GPU; in cuda_nccl_test every rank has one of its own.
 
 #include "quoin/block_cyclic.hpp"
 
@@ -10,11 +11,11 @@
 #include <limits>
 #include <optional>
 
-#include "accuracy.hpp"
-#include "algorithms/block_cyclic_tuning.hpp"
+#include "algorithms/ranks/block_cyclic_tuning.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"
 #include "gpu_ranks.hpp"
+#include "measure/cuda/accuracy.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin::test {
@@ -135,8 +136,8 @@ TYPED_TEST(GpuBlockCyclic, OddShapesAndBlocks) {
     });
 }
 
-// Panels by strips, by reconstruction beyond their rows, and wider than those that are reconstructed at once; halves of updates before
-// the next panel comes; several panels of a block; ragged last blocks.
+// Panels by strips, by reconstruction beyond their rows, and wider than those that are reconstructed at once; halves of
+// updates before the next panel comes; several panels of a block; ragged last blocks.
 TYPED_TEST(GpuBlockCyclic, TallAndWidePanels) {
     using T = TypeParam;
     const Index tall = 65536 / sizeof(T) + 100;
@@ -156,7 +157,7 @@ TYPED_TEST(GpuBlockCyclic, TallAndWidePanels) {
 TYPED_TEST(GpuBlockCyclic, PanelsThatRanksShare) {
     using T = TypeParam;
     if (quick()) GTEST_SKIP() << "large";
-    const Index m = CyclicTuning::most_gathered_rows + 777, n = 24;
+    const Index m = CyclicTuning::max_gathered_rows + 777, n = 24;
     const Matrix<T> random = random_normal<T>(m, n, 3), condition = with_condition<T>(m, n, 1e4);
     on_gpu_grids([&](Context<Cuda>& ctx, const ProcessGrid& grid) {
         if (grid.rows() == 1) return;
@@ -311,7 +312,8 @@ TYPED_TEST(GpuBlockCyclic, AnErrorOfOneRankIsThrownOnAll) {
     });
 }
 
-/// ‖A − QR‖ column by column and ‖I − QᵀQ‖ of a matrix whose updates are by products of f16, its columns of every scale.
+/// ‖A − QR‖ column by column and ‖I − QᵀQ‖ of a matrix whose updates are by products of f16, its columns of every
+/// scale.
 using GpuBlockCyclicProducts = GpuRanks<float>;
 TEST_F(GpuBlockCyclicProducts, CorrectedProductsObeyTheLaw) {
     if (quick()) GTEST_SKIP() << "large";

@@ -270,8 +270,8 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
 
 TYPED_TEST(GpuFullT, HostPanelsGallery) { this->expect_full_t_of_every_class(true); }
 
-/// R of two backward stable factorizations: ‖R − R'‖ <= √2 κ(A) ‖ΔA‖ up to signs, κ = (√3 + 1) / (√3 − 1) for normal entries
-/// and three times as many rows as columns.
+/// R of two backward stable factorizations: ‖R − R'‖ <= √2 κ(A) ‖ΔA‖ up to signs, κ = (√3 + 1) / (√3 − 1) for normal
+/// entries and three times as many rows as columns.
 TYPED_TEST(GpuFullT, HostPanelsGiveTheDevicesR) {
     using T = TypeParam;
     for (Index n : {40, 300, 1000}) {
@@ -466,7 +466,7 @@ TEST_F(GpuCorrectedProducts, BlocksOfQ) {
     }
 }
 
-/// What is not finite stays in its column.
+/// Entries that are not finite spoil their own column alone.
 TEST_F(GpuCorrectedProducts, ColumnsKeepToThemselves) {
     auto& g = gpu();
     const Index m = 900, n = 600, p = 520;

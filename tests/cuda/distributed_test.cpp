@@ -1,5 +1,5 @@
-// Rows over ranks in the memory of GPUs. As cuda_distributed_test all ranks share one GPU and their messages go through the host; as
-// cuda_nccl_test every rank has a GPU of its own, and NCCL connects them.
+// Rows over ranks in the memory of GPUs. As cuda_distributed_test all ranks share one GPU and their messages go through
+// the host; as cuda_nccl_test every rank has a GPU of its own, and NCCL connects them.
 
 #include "quoin/distributed.hpp"
 

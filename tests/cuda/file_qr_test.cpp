@@ -1,5 +1,5 @@
-// From file to file by way of a GPU: the bits of the same slabs in the host's memory, both caps, the bytes that were planned, and
-// runs that go on where others stopped.
+// From file to file by way of a GPU: the bits of the same slabs in the host's memory, both caps, the bytes that were
+// planned, and runs that go on where others stopped.
 
 #include "quoin/file_qr.hpp"
 

@@ -13,8 +13,8 @@
 #include "quoin/nccl.hpp"
 #endif
 
-/// Ranks in the memory of GPUs: all of them share one GPU and their messages go through the host; or, with NCCL, every rank has a GPU
-/// of its own.
+/// Ranks in the memory of GPUs: all of them share one GPU and their messages go through the host; or, with NCCL, every
+/// rank has a GPU of its own.
 namespace quoin::test {
 
 #ifdef QUOIN_TEST_NCCL

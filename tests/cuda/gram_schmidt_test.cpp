@@ -1,4 +1,4 @@
-// Gram-Schmidt on the GPU: the host's laws (tests/gram_schmidt_test.cpp), and those of every arithmetic.
+// Gram-Schmidt on the GPU: the host's laws (tests/gram_schmidt_test.cpp), and the laws of every arithmetic.
 
 #include "quoin/gram_schmidt.hpp"
 
@@ -38,15 +38,15 @@ protected:
         EXPECT_TRUE(is_upper_trapezoidal<T>(f.R.view()));
         return orthogonality_error<T>(f.Q.view(), A.cols);
     }
-    void expect_law_of(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R, double most_loss = law) {
+    void expect_law_of(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R, double max_loss = law) {
         ASSERT_EQ(Q.cols, A.cols);
         EXPECT_TRUE(is_upper_trapezoidal<T>(R));
         if (A.cols == 0) return;
         EXPECT_LE(column_residual_error<T>(A, Q, R), law);
-        EXPECT_LE(orthogonality_error<T>(Q, A.cols), most_loss);
+        EXPECT_LE(orthogonality_error<T>(Q, A.cols), max_loss);
     }
-    void expect_law_of(MatrixView<const T> A, const GramSchmidt<T, Cuda>& basis, double most_loss = law) {
-        expect_law_of(A, copy_to_host<T>(gpu(), basis.q()).view(), copy_to_host<T>(gpu(), basis.r()).view(), most_loss);
+    void expect_law_of(MatrixView<const T> A, const GramSchmidt<T, Cuda>& basis, double max_loss = law) {
+        expect_law_of(A, copy_to_host<T>(gpu(), basis.q()).view(), copy_to_host<T>(gpu(), basis.r()).view(), max_loss);
     }
 };
 using Types = testing::Types<float, double>;
@@ -61,7 +61,7 @@ TYPED_TEST(GpuGramSchmidt, FactorsPanelsByTheMethodOrTheTable) {
     EXPECT_EQ(panel(Method::ClassicalGramSchmidt), GramSchmidtPanel::CholeskyQR2);
 }
 
-// ---- Primitives --------------------------------------------------------------------------------------------------------
+// ---- Primitives -----------------------------------------------------------------------------------------------------
 
 TYPED_TEST(GpuGramSchmidt, ColumnsAreOrthonormalizedOneByOne) {
     using T = TypeParam;
@@ -118,7 +118,7 @@ TYPED_TEST(GpuGramSchmidt, DependentColumnsCloseTheGateOrAreReplaced) {
     }
 }
 
-// ---- The laws ----------------------------------------------------------------------------------------------------------
+// ---- The laws -------------------------------------------------------------------------------------------------------
 
 TYPED_TEST(GpuGramSchmidt, ModifiedLosesWithKappa) {
     using T = TypeParam;
@@ -127,7 +127,7 @@ TYPED_TEST(GpuGramSchmidt, ModifiedLosesWithKappa) {
         const Options options = gram_schmidt_cases[0].options(width);
         const double found = slope_of_loss<T>(
             500, n, this->largest_kappa, [&](MatrixView<const T> A) { return this->loss(A, options); },
-            [&, n = n](double kappa) { return most_modified_loss(n, this->u, kappa_f(n, kappa)); },
+            [&, n = n](double kappa) { return max_modified_loss(n, this->u, kappa_f(n, kappa)); },
             [&](double kappa) { return kappa > 30 && kappa * this->u < 0.01; });
         EXPECT_GT(found, 0.85);
         EXPECT_LT(found, 1.1);
@@ -141,7 +141,7 @@ TYPED_TEST(GpuGramSchmidt, ClassicalLosesWithKappaSquared) {
         const Options options = gram_schmidt_cases[3].options(width);
         const double found = slope_of_loss<T>(
             500, n, this->largest_kappa, [&](MatrixView<const T> A) { return this->loss(A, options); },
-            [&, n = n](double kappa) { return most_classical_loss(n, this->u, kappa_f(n, kappa)); },
+            [&, n = n](double kappa) { return max_classical_loss(n, this->u, kappa_f(n, kappa)); },
             [&](double kappa) { return kappa > 5 && kappa * kappa * this->u < 0.01; });
         EXPECT_GT(found, 1.8);
         EXPECT_LT(found, 2.2);
@@ -216,7 +216,7 @@ TYPED_TEST(GpuGramSchmidt, ADependentColumnIsNamedOrCompleted) {
         }
 }
 
-// ---- Columns one after the other ---------------------------------------------------------------------------------------
+// ---- Columns one after the other ------------------------------------------------------------------------------------
 
 TYPED_TEST(GpuGramSchmidt, AppendedInPiecesObeysTheLawOfAllAtOnce) {
     using T = TypeParam;
@@ -249,7 +249,7 @@ TYPED_TEST(GpuGramSchmidt, AppendedInPiecesObeysTheLawOfAllAtOnce) {
                 }
                 EXPECT_EQ(seen, told ? n : 0);
                 const double kappa = 1e3 * std::sqrt(static_cast<double>(n));
-                this->expect_law_of(A.view(), basis, most_loss(scheme, n, this->u, kappa));
+                this->expect_law_of(A.view(), basis, max_loss(scheme, n, this->u, kappa));
             }
 }
 
@@ -290,7 +290,7 @@ TYPED_TEST(GpuGramSchmidt, EndsWhereTheCallerHasEnough) {
     this->expect_law_of(A.view(), basis, 100);
 }
 
-// ---- Arithmetic --------------------------------------------------------------------------------------------------------
+// ---- Arithmetic -----------------------------------------------------------------------------------------------------
 
 using GpuGramSchmidtArithmetic = GpuGramSchmidt<float>;
 
@@ -301,8 +301,8 @@ Options in_arithmetic(Arithmetic arithmetic, Reorthogonalization reorthogonaliza
     return options;
 }
 
-/// In units of what its products are rounded to: the residual always, orthogonality with reorthogonalization. Columns of norms from
-/// 2⁻⁹⁰ to 2⁹⁰.
+/// In units of what its products are rounded to: the residual always, orthogonality with reorthogonalization. Columns
+/// of norms from 2⁻⁹⁰ to 2⁹⁰.
 TEST_F(GpuGramSchmidtArithmetic, ObeysTheLawInItsOwnUnits) {
     const Index m = 2100, n = 1100;
     Matrix<float> A = random_normal<float>(m, n);

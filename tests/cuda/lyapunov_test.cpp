@@ -1,6 +1,6 @@
 // Systems on the GPU are the host's maps, and their spectra obey the same laws.
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 #include <unistd.h>
 
@@ -88,7 +88,8 @@ protected:
         return x;
     }
 
-    /// x and X after `steps` on the host, and what a unit in the last place of every number at the start, of X in T, makes of them.
+    /// x and X after `steps` on the host, and what a unit in the last place of every number at the start, of X in T,
+    /// makes of them.
     struct Reference {
         std::vector<double> x;
         Matrix<double> X;
@@ -136,8 +137,9 @@ protected:
         if (!(value <= largest)) largest = value;
     }
 
-    /// The GPU's map against the host's. A step rounds a number of the state or of a vector a few times, as the roundings at the
-    /// start do once, and what comes after is the same: `law` of their changes, as roundings that are random add up.
+    /// The GPU's map against the host's. A step rounds a number of the state or of a vector a few times, as the
+    /// roundings at the start do once, and what comes after is the same: `law` of their changes, as roundings that are
+    /// random add up.
     void expect_the_hosts_map(Twins& system, const std::vector<double>& x0, Index steps, Index p) {
         SCOPED_TRACE(system.name + ", steps: " + std::to_string(steps));
         const Matrix<T> V = random_normal<T>(system.host->dimension(), p, 5);
@@ -285,8 +287,9 @@ TYPED_TEST(GpuLyapunov, TangentVectorsAreDerivatives) {
     }
 }
 
-// Over a time in which the orbits agree, as they do for 80 steps. Roundings of Z, relative u in T, are random and change
-// log|r_ii| of a segment by law·√p·u times the condition of Z, at most 10 after two steps; and no more the sum of all, log|det Z|.
+// Over a time in which the orbits agree, as they do for 80 steps. Roundings of Z, relative u in T, are random and
+// change log|r_ii| of a segment by law·√p·u times the condition of Z, at most 10 after two steps; and no more the sum
+// of all, log|det Z|.
 TYPED_TEST(GpuLyapunov, SpectrumIsTheHosts) {
     using T = TypeParam;
     for (Twins& system : every_system(this->gpu())) {
@@ -328,7 +331,8 @@ TYPED_TEST(GpuLyapunov, SpectrumIsTheHosts) {
     }
 }
 
-// Where chaos has taken the orbits apart the exponents agree within four standard errors, and the O(1)/T of the vectors' beginning.
+// Where chaos has taken the orbits apart the exponents agree within four standard errors, and the O(1)/T of the
+// vectors' beginning.
 TYPED_TEST(GpuLyapunov, LongRunsAgreeWithinTheirErrors) {
     std::vector<Twins> systems;
     systems.push_back(twins(this->gpu(), "henon", Henon{}));

@@ -1,7 +1,7 @@
-// Online robust PCA on the GPU: each of its steps against the host's or against sums in higher precision, and streams against
-// the host's.
+// Online robust PCA on the GPU: each of its steps against the host's or against sums in higher precision, and streams
+// against the host's.
 
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 namespace quoin::test {
 namespace {
 
-// ---- The steps -------------------------------------------------------------------------------------------------------------
+// ---- The steps ------------------------------------------------------------------------------------------------------
 
 /// Columns of the records in the memory of D, NaN at first.
 template <class T, class D>
@@ -85,7 +85,7 @@ protected:
     }
     static EntryRules rules() {
         return {.threshold = 0.5,
-                .least_noise = 0.01f,
+                .min_noise = 0.01f,
                 .size_up = 1.02f,
                 .size_down = 0.97f,
                 .change_up = 1.05f,
@@ -152,7 +152,7 @@ TYPED_TEST(GpuOnlineSteps, TheMediansAndQuantilesOfTheFirstColumnsAreThoseOfTheH
             Matrix<T> median = filled<T>(m, 1, std::numeric_limits<T>::quiet_NaN()), R(count, n);
             GpuPadded<T> gM(this->gpu(), M.view()), of_gpu(this->gpu(), m, 1), gR(this->gpu(), count, n);
             EntryRules rules = this->rules();
-            rules.least_noise = 0.3f;
+            rules.min_noise = 0.3f;
             const double squares =
                 start_from_median<T>(this->host, M.view(), rules, step, median.view(), rows.view(), R.view());
             const double found =
@@ -357,7 +357,7 @@ TYPED_TEST(GpuOnlineSteps, RemovesAProjectionAndRotatesABasis) {
     for (auto [m, r] : bases) {
         if (m < 4 * (r + 1)) continue;
         SCOPED_TRACE(fmt::format("{}x{}", m, r));
-        // an orthonormal basis, and behind it e
+        // an orthonormal basis, followed by e
         Matrix<T> all = random_normal<T>(m, r + 1, 1);
         const QR<T> f = qr<T, Host>(this->host, all.view().col_block({0, r}));
         copy<T>(this->host, f.form_q(this->host).view(), all.view().col_block({0, r}));
@@ -410,7 +410,7 @@ TYPED_TEST(GpuOnlineSteps, BytesAreColumnsAndBack) {
     }
 }
 
-// ---- Streams ---------------------------------------------------------------------------------------------------------------
+// ---- Streams --------------------------------------------------------------------------------------------------------
 
 struct Troubles {
     bool light_at_first = false;  // changes from the first frame on, and not from frame 40
@@ -467,10 +467,10 @@ protected:
         return parts;
     }
 
-    /// Frames of a scene by both devices. Each frame commits some r + 10 roundings to U on either, relative to the least of its
-    /// directions, which add up. In f32 a size may round to the other side of a threshold or of a quantile, which then moves by a
-    /// step of 5%: fewer than 0.2% of S. A pursuit that ends at 1e-4 of ‖M‖, 1.2% of ‖z‖, may do so an iteration later: `by_pursuit`
-    /// allows l four times as much. Gives the ranks.
+    /// Frames of a scene by both devices. Each frame commits some r + 10 roundings to U on either, relative to the
+    /// least of its directions, which add up. In f32 a size may round to the other side of a threshold or of a
+    /// quantile, which then moves by a step of 5%: fewer than 0.2% of S. A pursuit that ends at 1e-4 of ‖M‖, 1.2% of
+    /// ‖z‖, may do so an iteration later: `by_pursuit` allows l four times as much. Gives the ranks.
     std::vector<Index> expect_same(Index rows, OnlineRobustPcaOptions options, Index frames, Troubles with,
                                    bool by_pursuit = false) {
         const Scene<T> scene(rows, with);
@@ -479,7 +479,7 @@ protected:
         const bool exact = std::is_same_v<T, double> && !by_pursuit;
         const double noise = Scene<T>::noise * std::sqrt(static_cast<double>(rows));
         std::vector<Index> ranks;
-        double least_share = 1;
+        double min_share = 1;
         for (Index t = 1; t <= frames; ++t) {
             const std::vector<T> m = scene.frame(t);
             const Parts found = next(pca, m), parts = next(expected, m);
@@ -489,7 +489,7 @@ protected:
                 return ranks;
             }
             const std::vector<double>&sigma = pca.singular_values(), &sigma_of_host = expected.singular_values();
-            least_share = std::min(least_share, sigma_of_host.back() / sigma_of_host.front());
+            min_share = std::min(min_share, sigma_of_host.back() / sigma_of_host.front());
             double squares = 0, size = 0;
             Index others = 0;
             for (std::size_t i = 0; i < m.size(); ++i) {
@@ -500,7 +500,7 @@ protected:
                     EXPECT_EQ(found.s[i], m[i] - found.l[i]);
                 }
             }
-            const double units = law * static_cast<double>((pca.rank() + 10) * t) * unit_roundoff<T> / least_share;
+            const double units = law * static_cast<double>((pca.rank() + 10) * t) * unit_roundoff<T> / min_share;
             EXPECT_LE(std::sqrt(squares), units * std::sqrt(size) + (by_pursuit ? 0.05 * noise : 0))
                 << "l of frame " << t;
             EXPECT_LE(others, exact ? 0 : rows / 500) << "S of frame " << t;

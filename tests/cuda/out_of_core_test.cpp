@@ -1,5 +1,5 @@
-// QR of matrices in the host's memory by a GPU that may take less: the law, the same R as where all is in its memory, the cap, the
-// bytes that were planned, and that moves go on beside the computation.
+// QR of matrices in the host's memory by a GPU that may take less: the law, the same R as where all is in its memory,
+// the cap, the bytes that were planned, and that moves go on beside the computation.
 
 #include "quoin/out_of_core.hpp"
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "accuracy.hpp"
+#include "measure/cuda/accuracy.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
@@ -19,14 +19,14 @@
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "out_of_core_law.hpp"
-#include "page_locked.hpp"
+#include "measure/cuda/page_locked.hpp"
 #include "quoin/study.hpp"
 
 namespace quoin::test {
 namespace {
 
 constexpr double MiB = 1 << 20;
-/// Of a cap, what libraries take: the plan refuses less.
+/// Bytes of a cap that libraries take: the plan refuses less.
 constexpr double libraries = Tuning<Cuda>::library_bytes;
 
 constexpr OutOfCoreMethod methods[] = {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, study::Blocking};
@@ -47,7 +47,7 @@ protected:
         OnGpu::SetUp();
         if (!IsSkipped()) apart_.emplace();
     }
-    /// What is not counted in the memory of `gpu()`.
+    /// A context whose memory `gpu()` does not count.
     Context<Cuda>& apart() { return *apart_; }
 
     using Factors = OutOfCoreFactors<T>;
@@ -94,7 +94,7 @@ TYPED_TEST(GpuOutOfCore, MovesEveryShapeFromAnyMemory) {
             start_copy_from_host<T>(in, std::as_const(A).view().row_block({0, m}), there.view().row_block({0, m}));
             wait_for(out, in);
             start_copy_to_host<T>(out, there.view().row_block({0, m}), B.view().row_block({0, m}));
-            // what comes behind a finished copy finds it
+            // work after a finished copy finds it
             finish_copies(out);
             wait_for(in, out);
             start_copy_from_host<T>(in, std::as_const(B).view().row_block({0, m}), there.view().row_block({0, m}));
@@ -221,7 +221,8 @@ TYPED_TEST(GpuOutOfCore, NamesWhatItCannotFactor) {
     this->gpu().clear_stop();
 }
 
-/// What the arithmetic of large products leaves, f32, on matrices wide enough for it to be used; and what the trace says.
+/// Errors that the arithmetic of large products leaves, f32, on matrices wide enough for it to be used; and what the
+/// trace says.
 using GpuArithmetic = GpuOutOfCore<float>;
 TEST_F(GpuArithmetic, LargeProductsKeepTheirAccuracy) {
     const Index m = 4096, n = 4096;
@@ -263,12 +264,12 @@ TEST_F(GpuArithmetic, LargeProductsKeepTheirAccuracy) {
     }
 }
 
-/// Blocks of Q that pass are kept in 16 bits, in runs of rows and pieces of columns, none of them whole here. Pinned memory is read
-/// and written as soon as the order of the streams lets it be, and other memory later.
+/// Blocks of Q that pass are kept in 16 bits, in runs of rows and pieces of columns, none of them whole here. Pinned
+/// memory is read and written as soon as the order of the streams lets it be, and other memory later.
 ///
-/// An entry of Q₀ᵀW is a sum of m products of operands rounded independently: ± u/√m of its columns' norms, or a few times that.
-/// Where nothing cancels this is what departs from orthogonality; and after a second projection, which rounds as the first one did,
-/// whatever has cancelled in that.
+/// An entry of Q₀ᵀW is a sum of m products of operands rounded independently: ± u/√m of its columns' norms, or a few
+/// times that. Where nothing cancels this is what departs from orthogonality; and after a second projection, which
+/// rounds as the first one did, whatever has cancelled in that.
 TEST_F(GpuArithmetic, PassesRoundedColumns) {
     const Index m = 17001, n = 3100;
     const Matrix<float> apart_from_each_other = random_normal<float>(m, n);

@@ -3,7 +3,6 @@
 #include <array>
 #include <functional>
 
-#include "algorithms/factorization.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"
@@ -49,7 +48,7 @@ protected:
         }
         return B;
     }
-    /// One step of a chain on the GPU, in place or not, behind a first one that went well.
+    /// One step of a chain on the GPU, in place or not, after a first one that went well.
     Certificate step(GpuPadded<double>& G, GpuPadded<double>& R, GramDemands demands) {
         Matrix<Certificate, Cuda> certificate(gpu(), 1, 1);
         GpuPadded<double> one(gpu(), filled<double>(1, 1, 1).view());
@@ -206,7 +205,7 @@ TYPED_TEST(GpuPrimitive, FactorGram) {
             SCOPED_TRACE(std::to_string(n) + (condition ? ", condition" : ""));
             const Matrix<double> G = this->gram(n);
             GramDemands demands;
-            if (condition) demands.most_condition = 1e30;
+            if (condition) demands.max_condition = 1e30;
             GpuPadded<double> gG(g, G.view()), gR(g, n, n);
             const Certificate found = this->step(gG, gR, demands), again = this->step(gG, gG, demands);
             const Matrix<double> R = gR.fetch(g);
@@ -266,19 +265,19 @@ TYPED_TEST(GpuPrimitive, FactorGramRefuses) {
             G(bad, bad) = -1e-3;
             for (Index i = 0; i < bad; ++i) G(bad, bad) += G(i, bad);
             expect(G, {}, Certificate::Pivot, bad);
-            expect(G, {.most_condition = 1e9}, Certificate::Pivot, bad);
+            expect(G, {.max_condition = 1e9}, Certificate::Pivot, bad);
         }
         const Matrix<double> G = this->gram(n);
-        expect(G, {.most_trace = 2.0 * n}, Certificate::Trace, -1);
-        expect(G, {.most_departure = 0.5}, Certificate::Departure, -1);
-        expect(G, {.most_condition = 0.9 * n}, Certificate::Condition, -1);
+        expect(G, {.max_trace = 2.0 * n}, Certificate::Trace, -1);
+        expect(G, {.max_departure = 0.5}, Certificate::Departure, -1);
+        expect(G, {.max_condition = 0.9 * n}, Certificate::Condition, -1);
         // eigenvalues 1 ± 0.8, and 1 ± 0.7
         Matrix<double> E = identity<double>(n);
         E(3, n - 2) = 0.8;
-        expect(E, {.least_eigenvalue = 0.25}, Certificate::Eigenvalue, n - 2);
+        expect(E, {.min_eigenvalue = 0.25}, Certificate::Eigenvalue, n - 2);
         E(3, n - 2) = 0.7;
         GpuPadded<double> gE(g, E.view());
-        EXPECT_FALSE(this->step(gE, gE, {.most_condition = 1e9, .least_eigenvalue = 0.25}).refused());
+        EXPECT_FALSE(this->step(gE, gE, {.max_condition = 1e9, .min_eigenvalue = 0.25}).refused());
         const Matrix<double> R = gE.fetch(g);
         EXPECT_NEAR(R(3, n - 2), 0.7, law * unit_roundoff<double>);
         EXPECT_NEAR(R(n - 2, n - 2), std::sqrt(0.51), law * unit_roundoff<double>);
@@ -358,8 +357,8 @@ TYPED_TEST(GpuPrimitive, TrianglesAndSignedLu) {
     }
 }
 
-/// Against the host's steps, Q = A Y⁻¹ being the top of an orthonormal basis, in place where there is no Y; with a refused
-/// certificate nothing, and where (Q − S)⁻¹ has grown only the refusal.
+/// Against the host's steps, Q = A Y⁻¹ being the top of an orthonormal basis, in place where there is no Y; with a
+/// refused certificate nothing, and where (Q − S)⁻¹ has grown only the refusal.
 TYPED_TEST(GpuPrimitive, ReconstructTop) {
     using T = TypeParam;
     auto& g = this->gpu();
@@ -539,8 +538,8 @@ double scaled_condition(const Matrix<double>& of) {
     return std::sqrt(static_cast<double>(n)) * frobenius_norm<double>(inverse.view());
 }
 
-/// The same behind a certificate: in f32 by halves where it knows the condition, or bounds it, which it can of a nearly diagonal R; in place or
-/// not, with columns and entries of every size.
+/// Solves after a certificate: in f32 by halves where it knows the condition, or bounds it, which it can of a nearly
+/// diagonal R; in place or not, with columns and entries of every size.
 TYPED_TEST(GpuPrimitive, SolveBehindACertificate) {
     using T = TypeParam;
     auto& g = this->gpu();
@@ -698,8 +697,7 @@ TYPED_TEST(GpuPrimitive, PanelsAreThoseOfTheHost) {
         EXPECT_TRUE(is_upper_trapezoidal<T>(gT.fetch(this->gpu()).view()));
         const Matrix<T> V = gA.fetch(this->gpu()), G = gT.fetch(this->gpu());
 
-        using Tuned = Tuning<Cuda>;
-        for (Index p : {Index(1), Index(77), n > Tuned::triangle_block ? Tuned::least_cols_by_blocks + 5 : 300})
+        for (Index p : {Index(1), Index(77), n > cuda::triangle_block ? cuda::min_cols_by_blocks + 5 : 300})
             for (Op op : {Op::None, Op::Transpose}) {
                 Matrix<T> C = random_normal<T>(m, p, 2);
                 GpuPadded<T> gC(this->gpu(), C.view());
@@ -761,7 +759,7 @@ TEST_F(GpuCorrected, UpdatesAreAsAccurateAsNativeOnes) {
                     apply_panel<float>(gpu(), op, gV.view(), gT.view(), gC.view(), arithmetic);
                     error[arithmetic == Arithmetic::Corrected] = column_error(gC.fetch(gpu()).view(), exact.view());
                 }
-                // split_products.hpp; without one of the three products it is 2000 and more
+                // products_by_halves.hpp; without one of the three products it is 2000 and more
                 EXPECT_LE(error[1], 2 * error[0] + 16) << error[0];
                 EXPECT_GT(error[1], 0);
             }
@@ -780,15 +778,16 @@ protected:
                                    {study::BF16, 0x1p-8, "bf16"},
                                    {Arithmetic::Corrected, 0x1p-24, "corrected"}};
 
-    /// Rounding errors of products act independently: |Δ| <= λ u ‖x∘y‖ for a sum of products of the entries of x and y, which is
-    /// eight standard deviations or more, and those of k sums one after the other add √(k/2) of that in f32. A run of h corrected products loses besides h/24 u of its own size, on the average, to
-    /// the tensor cores' cutting off (split_products.cu: h <= 2048); five standard deviations of that.
+    /// Rounding errors of products act independently: |Δ| <= λ u ‖x∘y‖ for a sum of products of the entries of x and y,
+    /// which is eight standard deviations or more, and those of k sums one after the other add √(k/2) of that in f32. A
+    /// run of h corrected products loses besides h/24 u of its own size, on the average, to the tensor cores' cutting
+    /// off (products_by_halves.cu: h <= 2048); five standard deviations of that.
     static double most(const Law& law, Index k) {
         const double sums = law.arithmetic == Arithmetic::Corrected ? 5 * 2048 / 24 + 80 : 8 * std::sqrt(double(k) / 2);
         return 8 + (law.u > 0x1p-20 ? 0 : sums);
     }
     /// max |c_ij − d_ij| / √(s_ij), in units of u.
-    static double most_error(const Matrix<float>& C, const Matrix<double>& D, const Matrix<double>& S, double u) {
+    static double max_error(const Matrix<float>& C, const Matrix<double>& D, const Matrix<double>& S, double u) {
         double largest = 0;
         for (Index at = 0; at < C.rows() * C.cols(); ++at) {
             raise(largest, std::abs(C.data()[at] - D.data()[at]) / (std::sqrt(S.data()[at]) * u));
@@ -814,8 +813,8 @@ protected:
         if (squared) negate<double>(gpu(), D.view());
         return copy_to_host<double>(gpu(), D.view());
     }
-    /// Columns of norms from 2^top √m down by 2⁶, one entry in a thousand 2⁶ times as large: the 2⁻³⁹ of the largest entry to which
-    /// halves of f16 know the others are 2⁻²⁴ of the smallest column's.
+    /// Columns of norms from 2^top √m down by 2⁶, one entry in a thousand 2⁶ times as large: the 2⁻³⁹ of the largest
+    /// entry to which halves of f16 know the others are 2⁻²⁴ of the smallest column's.
     static Matrix<float> badly_scaled(Index m, Index n, int top, std::uint64_t seed) {
         Matrix<float> A = random_normal<float>(m, n, seed);
         for (Index j = 0; j < n; ++j) {
@@ -846,12 +845,12 @@ TEST_F(GpuArithmetic, ProductsObeyTheLawOfEach) {
                 GpuPadded<float> gC(gpu(), n, p), gD(gpu(), F.view());
                 multiply_transposed<float>(gpu(), gA.view(), gB.view(), gC.view(), false, law.arithmetic);
                 subtract_product<float>(gpu(), gA.view(), gE.view(), gD.view(), law.arithmetic);
-                const double inner_error = most_error(gC.fetch(gpu()), C, C_scale, law.u);
+                const double inner_error = max_error(gC.fetch(gpu()), C, C_scale, law.u);
                 EXPECT_LE(inner_error, most(law, m)) << "AᵀB";
                 EXPECT_GT(inner_error, law.u > 0x1p-20 ? 0.1 : 0) << "as good as a better one";
-                EXPECT_LE(most_error(gD.fetch(gpu()), D, D_scale, law.u), most(law, n)) << "C − A B";
+                EXPECT_LE(max_error(gD.fetch(gpu()), D, D_scale, law.u), most(law, n)) << "C − A B";
                 multiply_transposed<float>(gpu(), gA.view(), gB.view(), gC.view(), true, law.arithmetic);
-                EXPECT_LE(most_error(gC.fetch(gpu()), twice, C_scale, law.u), 2 * most(law, m)) << "C + AᵀB";
+                EXPECT_LE(max_error(gC.fetch(gpu()), twice, C_scale, law.u), 2 * most(law, m)) << "C + AᵀB";
             }
         }
 }
@@ -879,9 +878,9 @@ TEST_F(GpuArithmetic, ProjectionsObeyTheLawOfEach) {
                 block_gram_schmidt_step<float>(gpu(), gQ.view(), gW.view(), gS.view(), law.arithmetic, again);
                 limit_workspace(gpu(), 0);
                 const Matrix<float> S = gS.fetch(gpu()), left = gW.fetch(gpu());
-                EXPECT_LE(most_error(S, inner(Q, W, false), inner(Q, W, true), law.u), most(law, m)) << again;
+                EXPECT_LE(max_error(S, inner(Q, W, false), inner(Q, W, true), law.u), most(law, m)) << again;
                 if (!again) {
-                    EXPECT_LE(most_error(left, outer(Q, S, W, false), outer(Q, S, W, true), law.u), most(law, k));
+                    EXPECT_LE(max_error(left, outer(Q, S, W, false), outer(Q, S, W, true), law.u), most(law, k));
                 } else {
                     // ‖Δ‖_F <= 8u√p, or what the arithmetic leaves, and the rounding of W
                     const Matrix<double> exact = outer(Q, S, W, false);
@@ -901,8 +900,8 @@ TEST_F(GpuArithmetic, ProjectionsObeyTheLawOfEach) {
 class GpuFewColumns : public GpuArithmetic {
 protected:
     static constexpr Index m = 70001;
-    const Index most_cols = quick() ? 65 : 257;
-    const Matrix<float> A = badly_scaled(m, most_cols, 40, 1), B = badly_scaled(m, 128, -40, 2);
+    const Index max_cols = quick() ? 65 : 257;
+    const Matrix<float> A = badly_scaled(m, max_cols, 40, 1), B = badly_scaled(m, 128, -40, 2);
 
     static Matrix<float> absolute(MatrixView<const float> X) {
         Matrix<float> Y = copy<float>(X);
@@ -929,7 +928,7 @@ TEST_F(GpuFewColumns, InnerProducts) {
     for (Index rows : {m, Index(16384), Index(16383)}) {
         const Range these{m - rows, m};
         const Matrix<float> A_m = copy<float>(
-                                A.view().block(these, {0, rows == m ? most_cols : std::min<Index>(most_cols, 192)})),
+                                A.view().block(these, {0, rows == m ? max_cols : std::min<Index>(max_cols, 192)})),
                             B_m = copy<float>(B.view().row_block(these));
         const Matrix<double> D = inner(A_m, B_m, false), S = inner(absolute(A_m.view()), absolute(B_m.view()), false);
         const Matrix<double> squares = inner(A_m, B_m, true);
@@ -946,10 +945,11 @@ TEST_F(GpuFewColumns, InnerProducts) {
                 multiply_transposed<float>(g, gA.view(), gB.view(), gC.view());
                 const Matrix<float> C = gC.fetch(g);
                 const auto D_kp = D.view().block({0, k}, {0, p}), S_kp = S.view().block({0, k}, {0, p});
-                if (!Tuning<Cuda>::few_columns_in_inner_product(rows, k, p)) {
+                if (cuda::choose_inner_product(rows, k, p, sizeof(float), Arithmetic::Native) !=
+                    cuda::ProductKernel::FewColumns) {
                     const Matrix<double> exact = copy<double>(D_kp),
                                          scale = copy<double>(squares.view().block({0, k}, {0, p}));
-                    EXPECT_LE(most_error(C, exact, scale, 0x1p-24), most(laws[0], rows));
+                    EXPECT_LE(max_error(C, exact, scale, 0x1p-24), most(laws[0], rows));
                     continue;
                 }
                 EXPECT_LE(rounding_error(C, D_kp, S_kp, rows), 1.0001);
@@ -970,7 +970,7 @@ TEST_F(GpuFewColumns, Updates) {
     auto& g = gpu();
     int turn = 0;
     for (Index k : {1, 65, 192, 256, 257}) {
-        if (k > most_cols) continue;
+        if (k > max_cols) continue;
         const Matrix<float> A_k = copy<float>(A.view().col_block({0, k})), E = random_normal<float>(k, 128, 3);
         // C about as large as A E
         const Matrix<float> C = badly_scaled(m, 128, 40, 4);
@@ -990,11 +990,12 @@ TEST_F(GpuFewColumns, Updates) {
                 subtract_product<float>(g, gA.view(), gE.view(), gC.view());
                 const Matrix<float> found = gC.fetch(g);
                 const auto exact = D.view().block(these, {0, p});
-                if (Tuning<Cuda>::few_columns_in_update(rows, k, p)) {
+                if (cuda::choose_subtracted_product(rows, k, p, sizeof(float), Arithmetic::Native) ==
+                    cuda::ProductKernel::FewColumns) {
                     EXPECT_LE(rounding_error(found, exact, S.view().block(these, {0, p}), k), 1.0001);
                 } else {
                     const Matrix<double> scale = copy<double>(squares.view().block(these, {0, p}));
-                    EXPECT_LE(most_error(found, copy<double>(exact), scale, 0x1p-24), most(laws[0], k));
+                    EXPECT_LE(max_error(found, copy<double>(exact), scale, 0x1p-24), most(laws[0], k));
                 }
             }
     }

@@ -2,7 +2,7 @@
 
 #include "quoin/qr.hpp"
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"
@@ -131,10 +131,11 @@ protected:
         check<T>(A.view(), by_panels);
         EXPECT_THROW(plan_qr<T>(gpu(), 1000, 257, with(Method::TSQR)), InvalidArgument);
     }
-    /// Trees of batches: one node, nodes of one level that leave rows over, two levels. Of several levels of small nodes rows are left over too.
+    /// Trees of batches: one node, nodes of one level that leave rows over, two levels. Of several levels of small
+    /// nodes rows are left over too.
     template <class T>
     void batched_trees() {
-        const Index most = Tuning<Cuda>::most_rows_in_strips(sizeof(T));
+        const Index most = Tuning<Cuda>::max_rows_in_strips(sizeof(T));
         for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {2 * most + 777, 133}, {20003, 256}}) {
             if (quick() && m > 100) continue;
             const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
@@ -182,7 +183,8 @@ protected:
                 }
             }
     }
-    /// Rows from which on A R⁻¹ is made by halves, or by f64 where the condition asks for it: on both sides of that, and beyond 192 columns.
+    /// Rows from which on A R⁻¹ is made by halves, or by f64 where the condition asks for it: on both sides of that,
+    /// and beyond 192 columns.
     void solves_by_halves() {
         for (auto [m, n] : {std::pair<Index, Index>{152651, 70}, {36267, 192}, {16500, 193}, {16401, 256}}) {
             if (quick() && n != 256) continue;
@@ -195,8 +197,8 @@ protected:
             check<float>(generate<float>(Gallery::GradedColumnsUp, m, n).view(), with(Method::Auto, QForm::Explicit));
         }
     }
-    /// Up to ‖(R D)⁻¹‖₂² = 8, by the trace of (D G D)⁻¹, n − 2 + 2/(1 − x²): x² = 3/4. mn² flops for R alone, and 3mn² beyond. f32 of up to
-    /// 256 columns, whose Gram matrix is in f64, needs one pass of all these.
+    /// Up to ‖(R D)⁻¹‖₂² = 8, by the trace of (D G D)⁻¹, n − 2 + 2/(1 − x²): x² = 3/4. mn² flops for R alone, and 3mn²
+    /// beyond. f32 of up to 256 columns, whose Gram matrix is in f64, needs one pass of all these.
     template <class T>
     void one_pass() {
         for (auto [m, n] : {std::pair<Index, Index>{5001, 40}, {8001, 192}, {13601, 257}}) {
@@ -232,7 +234,7 @@ protected:
     /// Behind the panels that are reconstructed others that one launch factors, of another width.
     template <class T>
     void last_panels() {
-        const Index rows = Tuning<Cuda>::most_rows_in_strips(sizeof(T)), n = 700;
+        const Index rows = Tuning<Cuda>::max_rows_in_strips(sizeof(T)), n = 700;
         const Matrix<T> A = with_condition<T>(rows + 100, n, 10);
         const auto gA = copy_to_device<T>(gpu(), A.view());
         const Options options = with(Method::BlockedHouseholder, QForm::Reflectors);
@@ -339,7 +341,7 @@ TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
 TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
 TEST_F(GpuQr, LapackExchangeF64) { lapack_exchange<double>(); }
 
-/// Of R alone A is only read, and trees answer.
+/// If R alone is wanted, A is only read, and trees answer.
 TEST_F(GpuQr, AutoTakesASketchWhereAGramMatrixRefuses) {
     const auto expect_method = [&](Method method, double kappa, QForm q) {
         const Matrix<double> A = with_condition<double>(9000, 60, kappa);

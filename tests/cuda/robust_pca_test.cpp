@@ -1,7 +1,7 @@
-// Principal component pursuit on the GPU: each of its steps against the host's or against what defines it, and the pursuit
-// against the host's.
+// Principal component pursuit on the GPU: each of its steps against the host's or against what defines it, and the
+// pursuit against the host's.
 
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 #include <fmt/format.h>
 
@@ -46,7 +46,8 @@ protected:
     Matrix<std::uint8_t, Cuda> to_gpu(const Matrix<std::uint8_t>& observed) {
         return copy_to_device<std::uint8_t>(gpu(), observed.view());
     }
-    /// Sums of the same numbers in another order, or in T and not in double: of n terms that have an error of some u each.
+    /// Sums of the same numbers in another order, or in T and not in double: of n terms that have an error of some u
+    /// each.
     static void expect_sum(double of_gpu, double of_host, const char* what) {
         EXPECT_NEAR(of_gpu, of_host, 1e3 * u * std::abs(of_host) + 1e-300) << what;
     }
@@ -73,7 +74,8 @@ protected:
         f.Vt = Vt.fetch(gpu());
         return f;
     }
-    /// V is orthogonal; σ², where above the square of what is needed, and X V (I − τ/Σ)₊ Vᵀ are right to u‖X‖ or what is needed.
+    /// V is orthogonal; σ², where above the square of what is needed, and X V (I − τ/Σ)₊ Vᵀ are right to u‖X‖ or what
+    /// is needed.
     void expect_decomposition(MatrixView<const T> X, const Decomposition& f, SpectrumNeeds needs = {}) {
         const Index n = X.cols;
         const double unit = std::max(u, needs.tolerance);
@@ -137,15 +139,20 @@ TYPED_TEST(GpuPursuit, NormsAndScaledCopies) {
             MatrixView<const std::uint8_t> seen;
             MatrixView<const std::uint8_t, Cuda> gseen;
             if (some) seen = observed.view(), gseen = gobserved.view();
-            const EntryNorms expected = entry_norms<T>(this->host, M.view(), seen),
-                             norms = entry_norms<T>(this->gpu(), gM.view(), gseen);
+            Matrix<T> B(m, n);
+            copy_observed<T>(this->host, M.view(), seen, B.view());
+            copy_observed<T>(this->gpu(), gM.view(), gseen, gB.view());
+            EXPECT_TRUE(same_bits<T>(gB.fetch(this->gpu()).view(), B.view()));
+            const EntryNorms expected = entry_norms<T>(this->host, B.view()),
+                             norms = entry_norms<T>(this->gpu(), gB.view());
             EXPECT_NEAR(norms.squares, expected.squares, 1e-12 * expected.squares);
             EXPECT_NEAR(norms.sum, expected.sum, 1e-12 * expected.sum);
             EXPECT_EQ(norms.largest, expected.largest);
-            Matrix<T> B(m, n);
-            scaled_copy<T>(this->host, 0.3, M.view(), seen, B.view());
-            scaled_copy<T>(this->gpu(), 0.3, gM.view(), gseen, gB.view());
-            EXPECT_TRUE(same_bits<T>(gB.fetch(this->gpu()).view(), B.view()));
+            Matrix<T> C(m, n);
+            GpuPadded<T> gC(this->gpu(), m, n);
+            scaled_copy<T>(this->host, 0.3, B.view(), C.view());
+            scaled_copy<T>(this->gpu(), 0.3, gB.view(), gC.view());
+            EXPECT_TRUE(same_bits<T>(gC.fetch(this->gpu()).view(), C.view()));
         }
     }
 }
@@ -254,9 +261,9 @@ TYPED_TEST(GpuPursuit, CorrectsInSlabsWithoutAMask) {
         set_identity<T>(this->gpu(), 0, X.view().row_block(rows));
     }
     set_identity<T>(this->gpu(), 0, P.view());
-    scaled_copy<T>(this->gpu(), 0, X.view(), {}, Y.view());
-    scaled_copy<T>(this->gpu(), 3, X.view(), {}, M.view());
-    scaled_copy<T>(this->gpu(), 1, X.view(), {}, S.view());
+    scaled_copy<T>(this->gpu(), 0, X.view(), Y.view());
+    scaled_copy<T>(this->gpu(), 3, X.view(), M.view());
+    scaled_copy<T>(this->gpu(), 1, X.view(), S.view());
     Matrix<PursuitSums, Cuda> sums(this->gpu(), 1, 2);
     const auto now = sums.view().col_block({0, 1}), next = sums.view().col_block({1, 2});
     // S' = shrink(3X − X + μX/μ', t) = 2X and X' = 3.5X − 2X for μ = 1, μ' = 2, t = 0.5
@@ -393,7 +400,7 @@ TYPED_TEST(GpuPursuit, RefusesToDecomposeNaN) {
     }
 }
 
-// ---- The pursuit ---------------------------------------------------------------------------------------------------------
+// ---- The pursuit ----------------------------------------------------------------------------------------------------
 
 template <class T>
 class GpuRobustPca : public OnGpu {

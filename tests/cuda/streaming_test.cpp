@@ -10,7 +10,7 @@
 #include "gallery.hpp"
 #include "gpu.hpp"
 #include "least_squares_law.hpp"
-#include "page_locked.hpp"
+#include "measure/cuda/page_locked.hpp"
 
 namespace quoin::test {
 namespace {

@@ -1,4 +1,5 @@
-// Threads with a stream each: every kernel with dynamic shared memory, small and large in turn, finds what one thread finds.
+// Threads with a stream each: every kernel with dynamic shared memory, small and large in turn, finds what one thread
+// finds.
 
 #include <fmt/format.h>
 
@@ -12,9 +13,9 @@
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
+#include "quoin/apps/robust_pca.hpp"
 #include "quoin/qr.hpp"
-#include "quoin/robust_pca.hpp"
 
 namespace quoin::test {
 namespace {
@@ -36,7 +37,7 @@ std::shared_ptr<const Matrix<T>> random(Index m, Index n, std::uint64_t seed = 1
     return std::make_shared<const Matrix<T>>(random_normal<T>(m, n, seed));
 }
 
-/// narrow, solve_right and gram by CholeskyQR; apply_strip, panel_products and reconstruct_top by panels; trees.
+/// narrow, solve_right and gram by CholeskyQR; apply_strip_kernel, panel_products and reconstruct_top by panels; trees.
 template <class T>
 Job factor(Method method, Index m, Index n) {
     return {fmt::format("{} {}x{}", to_string(method), m, n), [=, A = random<T>(m, n)](Context<Cuda>& ctx) {
@@ -173,7 +174,8 @@ TEST_F(GpuThreads, ShortCallsMeet) {
     for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
-/// The first product with Q makes a form of it on a stream that is busy; the second, on an idle stream, must wait for that.
+/// The first product with Q makes a form of it on a stream that is busy; the second, on an idle stream, must wait for
+/// that.
 template <class T>
 void expect_second_stream_waits(Context<Cuda>& busy, const QR<T, Cuda>& f, const QR<T, Cuda>& twin, Index p) {
     Context<Cuda> idle;

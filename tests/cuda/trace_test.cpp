@@ -23,7 +23,7 @@ using Spans = std::vector<Trace::Span>;
 
 class GpuTrace : public OnGpu {
 protected:
-    /// Of what `work` does, recorded from an idle stream.
+    /// Returns the spans of `work`, recorded from an idle stream.
     template <class Work>
     Spans record(Work&& work) {
         Trace trace;
@@ -121,7 +121,7 @@ TEST_F(GpuTrace, APanelOnTheHostOverlapsWithTheUpdateBeforeIt) {
         if (span.row == Row::ToHost) away[span.step].begin = span.times.begin;
         if (span.row == Row::ToDevice) away[span.step].end = span.times.end;
         if (span.row == Row::Host) ++panels[span.step];
-        // the later of a step's; that of the next panel may be beside it
+        // the later update of a step; the next panel's may run at the same time
         if (span.name == "update" && span.row == Row::Device) rest[span.step] = span.times;
     }
     ASSERT_EQ(static_cast<Index>(panels.size()), count);
@@ -133,8 +133,8 @@ TEST_F(GpuTrace, APanelOnTheHostOverlapsWithTheUpdateBeforeIt) {
     }
 }
 
-/// Whichever side is slower never waits for more than the first and the last panel: in the best of up to five runs, for other
-/// programs can only add to the waiting.
+/// Whichever side is slower never waits for more than the first and the last panel: in the best of up to five runs, for
+/// other programs can only add to the waiting.
 TEST_F(GpuTrace, TheSlowerSideOfTheHybridHardlyWaits) {
     if (quick()) GTEST_SKIP();
     const Index n = 8000;
@@ -142,7 +142,7 @@ TEST_F(GpuTrace, TheSlowerSideOfTheHybridHardlyWaits) {
     for (bool one_t : {false, true}) {
         SCOPED_TRACE(one_t);
         factor_by_both(gA, one_t);
-        double waiting = 1e300;  // the time of the whole over that of the slower side
+        double waiting = 1e300;  // the time of the whole over the slower side's time
         bool overlapped = false;
         for (int run = 0; run < 5 && (waiting > 1.15 || !overlapped); ++run) {
             double host = 0, device = 0, begin = 1e300, end = 0;

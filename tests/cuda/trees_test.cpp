@@ -42,9 +42,9 @@ const PanelTree trees[] = {{1, 1, 1, 128, 128, 2},       {5, 3, 3, 3, 3, 2},    
                            {2100, 32, 32, 256, 1024, 2}, {1031, 16, 16, 256, 256, 2}, {900, 32, 32, 201, 402, 2},
                            {1000, 32, 32, 64, 1024, 2}};
 
-/// Nodes of many members: fewer and more than a block has warps, a last node with one, and with none. Then panels wider than a
-/// tile: a last sub-panel of one column and of 32, one domain, leaves lower than the panel is wide, a domain as high as that,
-/// more tiles of members than warps, remainders that join the last domain, every tile height.
+/// Nodes of many members: fewer and more than a block has warps, a last node with one, and with none. Then panels wider
+/// than a tile: a last sub-panel of one column and of 32, one domain, leaves lower than the panel is wide, a domain as
+/// high as that, more tiles of members than warps, remainders that join the last domain, every tile height.
 const PanelTree wide_trees[] = {
     {777, 8, 8, 16, 16, 8},        {1003, 31, 31, 128, 128, 3},   {2050, 24, 24, 96, 288, 5},
     {4096, 32, 32, 128, 128, 4},   {3000, 32, 32, 64, 64, 16},    {3000, 32, 32, 64, 64, 17},

@@ -1,5 +1,5 @@
-// NVML as far as cli/energy_meter.cpp calls it: one GPU at 0000:01:00.0 whose counter grows by 250 J a call; one at 0000:02:00.0
-// that has none. It aborts where it is shut down without having been started, or used after.
+// NVML as far as cli/energy_meter.cpp calls it: one GPU at 0000:01:00.0 whose counter grows by 250 J a call; one at
+// 0000:02:00.0 that has none. It aborts where it is shut down without having been started, or used after.
 
 #include <cstdlib>
 

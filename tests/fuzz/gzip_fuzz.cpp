@@ -1,4 +1,5 @@
-// Inflating gzip, from memory: whatever the bytes, it gives no more bytes than it may, or throws UnreadableFile or OutOfMemory.
+// Inflating gzip, from memory: whatever the bytes, it gives no more bytes than it may, or throws UnreadableFile or
+// OutOfMemory.
 
 #include <cstddef>
 #include <cstdint>

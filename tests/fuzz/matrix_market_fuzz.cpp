@@ -15,9 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         const quoin::io::MatrixMarketHeader header = quoin::io::parse_matrix_market_header(file, "fuzz");
         // A few bytes may ask for any amount of memory, a sparse matrix being read dense.
-        constexpr Index most_elements = 1 << 14;
-        if (header.rows > most_elements || header.cols > most_elements) return 0;
-        if (header.rows * header.cols > most_elements) return 0;
+        constexpr Index max_elements = 1 << 14;
+        if (header.rows > max_elements || header.cols > max_elements) return 0;
+        if (header.rows * header.cols > max_elements) return 0;
         const quoin::Matrix<double> A = quoin::io::read_matrix_market(header, "fuzz");
         if (header.symmetry == MatrixMarketSymmetry::General) return 0;
         const double sign = header.symmetry == MatrixMarketSymmetry::SkewSymmetric ? -1 : 1;

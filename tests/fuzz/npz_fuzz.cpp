@@ -1,5 +1,5 @@
-// The reader of .npz archives, from memory: whatever the bytes, it gives their members, no larger than they may be, and of those
-// that are .npy a matrix, or throws UnreadableFile or OutOfMemory.
+// The reader of .npz archives, from memory: whatever the bytes, it gives their members, no larger than they may be, and
+// of those that are .npy a matrix, or throws UnreadableFile or OutOfMemory.
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include <quoin/lyapunov.hpp>
-#include <quoin/robust_pca.hpp>
+#include <quoin/apps/lyapunov.hpp>
+#include <quoin/apps/robust_pca.hpp>
 
 int main() {
     quoin::Context<quoin::Host> ctx;

@@ -36,7 +36,7 @@ bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-/// Numbers before and behind a vector that must survive, as those between its strides must.
+/// Numbers before and after a vector that must survive, as the numbers between its strides must.
 constexpr Index margin = 70;
 Index extent(Index n, Index inc) { return n > 0 ? (n - 1) * std::abs(inc) + 1 : 0; }
 

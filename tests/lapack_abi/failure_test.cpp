@@ -1,4 +1,4 @@
-// What a routine does with an exception: `serve` of src/lapack/abi.hpp.
+// A routine's answer to an exception: `serve` of src/lapack/abi.hpp.
 
 #include <new>
 

@@ -32,7 +32,7 @@ private:
     void* library_;
     Owner owner_;
 
-    /// In an ILP64 build of Quoin dgeqrf_ has 64-bit integers, and those of 32 bits go by scipy_dgeqrf_.
+    /// In an ILP64 build of Quoin dgeqrf_ has 64-bit integers, and the one with 32 bits is scipy_dgeqrf_.
     template <class F>
     F* find(const std::string& name) const {
         const bool wide = sizeof(Int) == 8;
@@ -89,10 +89,10 @@ public:
 
 /// The library under test, which this program is linked with in front of its LAPACK.
 inline void* quoin_library() { return dlopen(QUOIN_LAPACK_LIBRARY_FILE, RTLD_NOW | RTLD_NOLOAD); }
-/// The LAPACK behind it.
+/// The LAPACK that it passes small calls on to.
 inline void* system_library() { return dlopen(QUOIN_SYSTEM_LAPACK_FILE, RTLD_NOW | RTLD_LOCAL); }
 
-/// What xerbla was last told, in this thread; this program's xerbla_ and xerbla_64_ return to their caller.
+/// The last call of xerbla in this thread; this program's xerbla_ and xerbla_64_ return to their caller.
 struct Complaint {
     std::string routine;
     long long argument = 0;

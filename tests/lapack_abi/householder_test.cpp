@@ -1,5 +1,5 @@
-// ?geqrf, ?geqr2, ?orgqr, ?ormqr, ?geqrt, ?geqrt3 and ?gemqrt: the six residuals, workspace, argument errors, and exchange
-// with the system's LAPACK.
+// ?geqrf, ?geqr2, ?orgqr, ?ormqr, ?geqrt, ?geqrt3 and ?gemqrt: the six residuals, workspace, argument errors, and
+// exchange with the system's LAPACK.
 
 #include <cmath>
 #include <limits>
@@ -236,7 +236,8 @@ TYPED_TEST(LapackExchange, EitherAcceptsTheTriangularFactorsOfTheOther) {
 
 TYPED_TEST(LapackExchange, SignsAreTheReferences) {
     using T = TypeParam;
-    // R is unique up to the signs of its rows, and LAPACK's reflectors make its diagonal negative where a_jj was positive
+    // R is unique up to the signs of its rows, and LAPACK's reflectors make its diagonal negative where a_jj was
+    // positive
     for (const auto& [m, n] : {std::pair<Index, Index>{3000, 60}, {400, 300}}) {
         const Matrix<T> A = generate<T>(Gallery::RandomNormal, m, n);
         Matrix<T> mine = copy<T>(A.view()), theirs = copy<T>(A.view());

@@ -1,8 +1,8 @@
 #pragma once
 
-// What the tests of libquoin_lapack.so share: LAPACK with the bookkeeping of its callers, and fixtures over types and
-// libraries. The names with 64-bit integers have no LAPACK behind them here, so that Quoin's own code serves them at every
-// size.
+// Shared by the tests of libquoin_lapack.so: LAPACK with the bookkeeping of its callers, and fixtures over types and
+// libraries. The names with 64-bit integers are passed on to no LAPACK here, so that Quoin's own code serves them at
+// every size.
 
 #include <cmath>
 #include <limits>

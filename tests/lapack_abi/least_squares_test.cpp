@@ -1,5 +1,5 @@
-// ?gels, ?gelst and ?getsls: normal equations, residuals and minimum norm over shapes, scales and workspaces; rank, argument
-// errors.
+// ?gels, ?gelst and ?getsls: normal equations, residuals and minimum norm over shapes, scales and workspaces; rank,
+// argument errors.
 
 #include <array>
 
@@ -56,8 +56,9 @@ class LapackLeastSquares : public OverAllTypes<Types> {
 protected:
     using typename OverAllTypes<Types>::T;
 
-    /// X is exact for op(A) + ΔA and B + ΔB, ‖ΔA‖ <= c k u ‖A‖ and ‖ΔB‖ <= c k u ‖B‖: those of the factorization, of the
-    /// product with Q and of the triangular solution. All entries are multiplied by 2^a (A) and 2^b (B) before the call.
+    /// X is exact for op(A) + ΔA and B + ΔB, ‖ΔA‖ <= c k u ‖A‖ and ‖ΔB‖ <= c k u ‖B‖: errors of the factorization, of
+    /// the product with Q and of the triangular solution. All entries are multiplied by 2^a (A) and 2^b (B) before the
+    /// call.
     void expect_solution(Solver solver, Op op, Index m, Index n, Index nrhs, Work size, int a = 0, int b = 0) {
         SCOPED_TRACE(testing::Message() << "solver " << int(solver) << ", op " << int(op) << ", " << m << " x " << n
                                         << ", " << nrhs << " sides, scales " << a << ", " << b);

@@ -1,5 +1,5 @@
-"""An unchanged NumPy and SciPy with libquoin_lapack.so preloaded: QR and least squares, and what was intercepted; and what the
-library does to a process that it is loaded into."""
+"""An unchanged NumPy and SciPy with libquoin_lapack.so preloaded: QR and least squares, and what was intercepted; and
+what the library does to a process that it is loaded into."""
 
 import ctypes
 import os
@@ -58,7 +58,7 @@ def check_nothing_else_changed_hands():
         assert not hasattr(everyone, symbol), symbol
 
 
-# ---- processes that know no BLAS: the library alone, called as from C ----------------------------------------------------
+# ---- processes that know no BLAS: the library alone, called as from C ------------------------------------------------
 
 
 def integer(value):

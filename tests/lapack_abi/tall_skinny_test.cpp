@@ -1,5 +1,5 @@
-// ?tpqrt, ?tpmqrt, ?latsqr, ?lamtsqr, ?orgtsqr, ?orgtsqr_row, ?orhr_col, ?geqr and ?gemqr: the six residuals, sizes of T and of
-// the workspace, argument errors, and exchange with the system's LAPACK.
+// ?tpqrt, ?tpmqrt, ?latsqr, ?lamtsqr, ?orgtsqr, ?orgtsqr_row, ?orhr_col, ?geqr and ?gemqr: the six residuals, sizes of
+// T and of the workspace, argument errors, and exchange with the system's LAPACK.
 
 #include <array>
 
@@ -8,7 +8,8 @@
 namespace quoin::test {
 namespace {
 
-/// ‖A − QR‖, ‖I − QᵀQ‖ for the first k columns of Q, and the four products `apply(side, op, C)` against Q, which is square.
+/// ‖A − QR‖, ‖I − QᵀQ‖ for the first k columns of Q, and the four products `apply(side, op, C)` against Q, which is
+/// square.
 template <class T, class Apply>
 void expect_laws_of(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R, Index p, Apply apply,
                     double law = quoin::test::law) {
@@ -39,7 +40,8 @@ class LapackTallSkinny : public OverAllTypes<Types> {
 protected:
     using typename OverAllTypes<Types>::T;
 
-    /// [R; B], R n×n and B m×n with l rows that end on a diagonal: what lies below the diagonals is NaN and must stay so.
+    /// [R; B], R n×n and B m×n with l rows that end on a diagonal: what lies below the diagonals is NaN and must stay
+    /// so.
     void expect_laws_of_stack(Gallery matrix_class, Index m, Index n, Index l, Index nb) {
         SCOPED_TRACE(testing::Message() << m << " x " << n << ", l " << l << ", nb " << nb);
         const T nan = std::numeric_limits<T>::quiet_NaN();
@@ -226,7 +228,7 @@ TYPED_TEST(LapackTallSkinny, SixQuantitiesInTheFormOfTheLibrary) {
     }
 }
 
-/// T by blocks of nb columns: nb n numbers behind a header of 5, which names m and nb.
+/// T by blocks of nb columns: nb n numbers after a header of 5, which names m and nb.
 TYPED_TEST(LapackTallSkinny, SizesOfTInTheFormOfTheLibrary) {
     using T = typename TestFixture::T;
     const Matrix<T> A = generate<T>(Gallery::RandomNormal, 700, 65);

@@ -1,5 +1,5 @@
-// A column that has nothing but zeros below its diagonal when its turn comes: H = I and tau = 0 as in the reference, by every
-// method, and R with the reference's signs.
+// A column that has nothing but zeros below its diagonal when its turn comes: H = I and tau = 0 as in the reference, by
+// every method, and R with the reference's signs.
 
 #include <cmath>
 #include <vector>

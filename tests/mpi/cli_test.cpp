@@ -7,7 +7,7 @@
 namespace quoin::test {
 namespace {
 
-/// By so many processes.
+/// Starts the command line with `processes` processes.
 Process start_by(int processes, const std::string& line) {
     std::istringstream words(line);
     std::vector<std::string> arguments = {"--oversubscribe", "-q", "-n", std::to_string(processes),
@@ -153,7 +153,7 @@ TEST_F(CliOfSeveral, KilledItGoesOnFromItsJournals) {
     EXPECT_EQ(names_in("f"), (std::vector<std::string>{"Q.npy", "R.npy"}));
 }
 
-/// What does not fit goes from file to file, or is refused with what would do.
+/// A matrix that does not fit goes from file to file, or is refused with what would do.
 TEST_F(CliOfSeveral, RefusesWhatDoesNotFit) {
     save("A.npy", random_normal<double>(900, 200));
     for (const std::string options : {"--memory 100KiB", "--memory 1MiB --method cholesky-qr2"}) {

@@ -1,4 +1,4 @@
-// What is MPI's alone: messages in parts, and errors that are returned.
+// Tests of MPI's engine alone: messages in parts, and errors that are returned.
 
 #include <gtest/gtest.h>
 

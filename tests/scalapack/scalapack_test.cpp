@@ -1,4 +1,5 @@
-// ScaLAPACK's names in libquoin_scalapack.so, in front of the system's ScaLAPACK, which tells the arguments and computes what is passed on.
+// ScaLAPACK's names in libquoin_scalapack.so, in front of the system's ScaLAPACK, which tells the arguments and
+// computes what is passed on.
 
 #include <gtest/gtest.h>
 #include <mpi.h>

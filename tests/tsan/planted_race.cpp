@@ -1,5 +1,5 @@
-// A data race between the threads of an OpenMP region, after synchronisation that is in order: the thread-sanitizer build
-// must report the race, and only it.
+// A data race between the threads of an OpenMP region, after synchronisation that is in order: the thread-sanitizer
+// build must report the race, and only it.
 
 #include <cstdio>
 #include <vector>

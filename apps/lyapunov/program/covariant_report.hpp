@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "quoin/covariant_lyapunov.hpp"
+#include "quoin/apps/covariant_lyapunov.hpp"
 
 namespace quoin::cli {
 
@@ -13,7 +13,8 @@ struct CovariantOutput {
     double window = 0;  ///< of finite-time exponents; 0: ten segments
 };
 
-/// `quoin lyapunov SYSTEM --covariant`: computes the vectors, and prints and writes what follows from them. Ctrl-C ends it.
+/// `quoin lyapunov SYSTEM --covariant`: computes the vectors, and prints and writes what follows from them. Ctrl-C ends
+/// it.
 void run_covariant(Context<Host>& ctx, TangentMap<>& system, const CovariantOptions& options,
                    const CovariantOutput& output);
 

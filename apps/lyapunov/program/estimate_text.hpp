@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
-#include "quoin/lyapunov.hpp"
+#include "json_line.hpp"
+#include "quoin/apps/lyapunov.hpp"
 
 namespace quoin::cli {
 
@@ -37,6 +39,15 @@ inline void print_exponent(std::size_t i, const Estimate& exponent) {
     const int decimals = decimals_of(exponent);
     fmt::print("  {:>6}       {:>9} ± {}   95%: ± {}\n", i + 1, rounded(exponent.value, decimals),
                size(exponent.error, decimals), size(exponent.half_width, decimals));
+}
+
+/// Adds exponents, errors and half_widths.
+inline void add_exponents(JsonLine& json, const std::vector<Estimate>& exponents) {
+    std::vector<double> values, errors, half_widths;
+    for (const Estimate& e : exponents) {
+        values.push_back(e.value), errors.push_back(e.error), half_widths.push_back(e.half_width);
+    }
+    json.add("exponents", values).add("errors", errors).add("half_widths", half_widths);
 }
 
 }  // namespace quoin::cli

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "quoin/lyapunov.hpp"
+#include "quoin/apps/lyapunov.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "quoin/cuda.hpp"
 #endif

@@ -86,17 +86,13 @@ struct RunInUse {
 };
 
 JsonLine report_of(const RunInUse& run, const LyapunovOptions& options, const LyapunovSpectrum& f) {
-    std::vector<double> values, errors, half_widths;
-    for (const Estimate& exponent : f.exponents) {
-        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
-    }
     JsonLine json;
     const auto add = [&](const std::string& key, const Estimate& estimate) {
         json.add(key.c_str(), estimate.value).add((key + "_error").c_str(), estimate.error);
         json.add((key + "_half_width").c_str(), estimate.half_width);
     };
     json.add("system", run.description).add("dimension", f.dimension).add("end", f.completed ? "completed" : "stopped");
-    json.add("exponents", values).add("errors", errors).add("half_widths", half_widths);
+    add_exponents(json, f.exponents);
     add("sum", f.sum);
     if (f.divergence) json.add("divergence", *f.divergence);
     add("kolmogorov_sinai", f.kolmogorov_sinai);
@@ -125,12 +121,12 @@ void print_estimate(const char* name, const Estimate& estimate, const std::strin
 }
 
 void print_exponents(const LyapunovSpectrum& f) {
-    constexpr std::size_t most_lines = 48, ends = 12;
+    constexpr std::size_t max_lines = 48, ends = 12;
     const std::size_t p = f.exponents.size();
     fmt::print("exponents      {} of {}, ± one standard error, and half the width of the 95% interval\n", p,
                f.dimension);
     for (std::size_t i = 0; i < p; ++i) {
-        if (p > most_lines && i == ends) {
+        if (p > max_lines && i == ends) {
             fmt::print("          ...\n");
             i = p - ends;
         }
@@ -421,7 +417,7 @@ int main(int argc, char** argv) {
         "was\n"
         "found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use), dtype,\n"
         "device, seconds, qr_share, tangent_share, force_share, reorthonormalisations_per_second.\n"
-        "docs/lyapunov.md has the mathematics and measured spectra.");
+        "docs/apps/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });
     return command.run(argc, argv);
 }

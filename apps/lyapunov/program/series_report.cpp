@@ -71,15 +71,11 @@ void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json)
     const SeriesDivergence d = series_divergence(ctx, series.view(), arguments.options);
     const LyapunovSpectrum f = series_spectrum(ctx, series.view(), arguments.options);
     const double from = d.times[static_cast<std::size_t>(d.first)], to = d.times[static_cast<std::size_t>(d.last - 1)];
-    std::vector<double> values, errors, half_widths;
-    for (const Estimate& e : f.exponents) {
-        values.push_back(e.value), errors.push_back(e.error), half_widths.push_back(e.half_width);
-    }
     JsonLine line;
     line.add("series", arguments.file).add("samples", series.cols()).add("components", series.rows());
     line.add("largest", d.exponent.value).add("largest_error", d.exponent.error);
     line.add("largest_half_width", d.exponent.half_width).add("slope_from", from).add("slope_to", to);
-    line.add("exponents", values).add("errors", errors).add("half_widths", half_widths);
+    add_exponents(line, f.exponents);
     line.add("kaplan_yorke", f.kaplan_yorke.value).add("resolved", f.resolved).add("time", f.time);
     line.add("skipped", f.skipped);
     if (!arguments.plot.empty()) write_plot(arguments.plot, series_divergence_svg(d));

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "quoin/apps/lyapunov_series.hpp"
 #include "quoin/io.hpp"
-#include "quoin/lyapunov_series.hpp"
 
 namespace CLI {
 class App;
@@ -23,7 +23,8 @@ struct SeriesArguments {
     void check(const CLI::App& command) const;
 };
 
-/// Reads the series (a sample a row), prints the largest exponent by neighbours and all by Jacobians, and writes the files asked for.
+/// Reads the series (a sample a row), prints the largest exponent by neighbours and all by Jacobians, and writes the
+/// files asked for.
 void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json);
 
 }  // namespace quoin::cli

@@ -300,8 +300,9 @@ __global__ void __launch_bounds__(jacobi_threads, 1)
 /// in the order of the values. Lane l holds the pairs 2l and 2l + 1. From one step to the next every p moves one pair
 /// down and every q one up.
 template <class T>
-__global__ void __launch_bounds__(32) turn_rows(int n, const double* W, const Rotation* rotations, const int* places,
-                                                const JacobiOutcome* outcome, T* Vt, Index ldvt) {
+__global__ void __launch_bounds__(32)
+    turn_rows_kernel(int n, const double* W, const Rotation* rotations, const int* places, const JacobiOutcome* outcome,
+                     T* Vt, Index ldvt) {
     constexpr int batch = 8;
     const int i = blockIdx.x, first = 2 * threadIdx.x, steps = jacobi_steps(n), h = jacobi_pairs(n);
     const int total = outcome->sweeps * steps;
@@ -361,7 +362,7 @@ cudaError_t jacobi(int n, const double* B, const double* W, double threshold, do
     const cudaError_t error = launch(jacobi_kernel, {1, jacobi_threads, sizeof(double) * N * (N + 1)}, stream, n, B,
                                      threshold, tolerance, smallest, rotations, values, places, outcome);
     if (error != cudaSuccess) return error;
-    turn_rows<<<static_cast<unsigned>(n), 32, 0, stream>>>(n, W, rotations, places, outcome, Vt.data, Vt.ld);
+    turn_rows_kernel<<<static_cast<unsigned>(n), 32, 0, stream>>>(n, W, rotations, places, outcome, Vt.data, Vt.ld);
     return cudaGetLastError();
 }
 

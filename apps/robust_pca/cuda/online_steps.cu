@@ -1,10 +1,12 @@
 // The steps of online robust PCA on the GPU. All passes are over m×r of U and columns of m, one thread a row:
 //
-//   product_parts     Uᵀx: a block of 256 threads owns every (grid)-th run of 256 rows and 8 columns of U, a thread 8 sums in double,
-//                     which are added in a fixed tree; `sum_products` adds the blocks', a warp a column, in order.
-//   elementwise       m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums (observed.cuh).
-//   row_quantiles     medians and quantiles of the first columns: a thread a row, Batcher's network in workspace where
-//                     neighbours' numbers lie side by side. Compare-exchanges go to L2.
+//   product_parts_kernel  Uᵀx: a block of 256 threads owns every (grid)-th run of 256 rows and 8 columns of U, a thread
+//                         8 sums in double, which are added in a fixed tree; `sum_products_kernel` adds the blocks', a
+//                         warp a column, in order.
+//   elementwise_kernel    m − U c and its clipping (elementwise.cuh); separate_column and remove_projection with sums
+//                         (chunks.cuh).
+//   row_quantiles_kernel  medians and quantiles of the first columns: a thread a row, Batcher's network in workspace
+//                         where neighbours' numbers lie side by side. Compare-exchanges go to L2.
 //
 // Bound by memory. A column makes 14 passes over U: 1 + 2·2 for products and clippings, 1 in separate_column, 2·2 in
 // remove_projection, and 4 to rotate by way of workspace. It reads or writes 35 columns of m; each product of more than
@@ -14,8 +16,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/elements/chunks.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/elements/observed.cuh"
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
@@ -31,7 +33,7 @@ constexpr int product_threads = 256, product_warps = product_threads / 32, produ
 /// parts[k·blocks + block] := Σ u_ik x_i over the rows of the block.
 template <class T>
 __global__ void __launch_bounds__(product_threads)
-    product_parts(MatrixView<const T, Cuda> U, const T* x, double* parts) {
+    product_parts_kernel(MatrixView<const T, Cuda> U, const T* x, double* parts) {
     __shared__ double of_warps[product_cols][product_warps];
     const Index first = Index(blockIdx.y) * product_cols;
     const int count = static_cast<int>(min(Index(product_cols), U.cols - first)), warp = threadIdx.x / 32;
@@ -58,7 +60,7 @@ __global__ void __launch_bounds__(product_threads)
 
 /// Sums the parts of column k: h_k := Σ parts unless `h` is null, and c_k += Σ parts unless `c` is null. One warp a
 /// column.
-__global__ void __launch_bounds__(32) sum_products(int blocks, const double* parts, double* h, double* c) {
+__global__ void __launch_bounds__(32) sum_products_kernel(int blocks, const double* parts, double* h, double* c) {
     double sum = 0;
     for (int b = threadIdx.x; b < blocks; b += 32) sum += parts[Index(blockIdx.x) * blocks + b];
     sum = warp_sum(sum);
@@ -75,10 +77,10 @@ void products(Context<Cuda>& ctx, MatrixView<const T, Cuda> U, const T* x, doubl
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(U.cols * blocks);
     const dim3 grid(blocks, static_cast<unsigned>((U.cols + product_cols - 1) / product_cols));
-    product_parts<T><<<grid, product_threads, 0, ctx.stream()>>>(U, x, parts);
-    check_launch("product_parts");
-    sum_products<<<static_cast<unsigned>(U.cols), 32, 0, ctx.stream()>>>(static_cast<int>(blocks), parts, h, c);
-    check_launch("sum_products");
+    product_parts_kernel<T><<<grid, product_threads, 0, ctx.stream()>>>(U, x, parts);
+    check_launch("product_parts_kernel");
+    sum_products_kernel<<<static_cast<unsigned>(U.cols), 32, 0, ctx.stream()>>>(static_cast<int>(blocks), parts, h, c);
+    check_launch("sum_products_kernel");
     ctx.state().add_flops(2.0 * U.rows * U.cols);
 }
 
@@ -146,8 +148,8 @@ struct ProductOfFactors {
 /// numbers are.
 template <class T, class LowRank>
 __global__ void __launch_bounds__(quantile_threads)
-    row_quantiles(MatrixView<const T, Cuda> M, LowRank L, Index at_size, Index at_change, EntryRules rules,
-                  T* workspace, RowRecords<T, Cuda> rows) {
+    row_quantiles_kernel(MatrixView<const T, Cuda> M, LowRank L, Index at_size, Index at_change, EntryRules rules,
+                         T* workspace, RowRecords<T, Cuda> rows) {
     const Index threads = Index(gridDim.x) * quantile_threads, me = Index(blockIdx.x) * quantile_threads + threadIdx.x,
                 n = M.cols;
     const Numbers<T> mine{workspace + me, threads};
@@ -181,9 +183,9 @@ void find_quantiles(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, LowRank L, 
                                                               quantile_blocks * ctx.state().multiprocessors));
     Arena::Frame frame(ctx);
     T* const workspace = frame.take<T>(Index(blocks) * quantile_threads * M.cols);
-    row_quantiles<T><<<blocks, quantile_threads, 0, ctx.stream()>>>(
+    row_quantiles_kernel<T><<<blocks, quantile_threads, 0, ctx.stream()>>>(
         M, L, quantile_at(0.5, M.cols), quantile_at(0.9, M.cols - 1), rules, workspace, rows);
-    check_launch("row_quantiles");
+    check_launch("row_quantiles_kernel");
 }
 
 }  // namespace
@@ -196,7 +198,7 @@ std::vector<double> read_numbers(Context<Cuda>& ctx, View<const double, Cuda> nu
 
 template <class T, class D>
 double start_from_column(Context<D>& ctx, View<const T, D> m, float guess, View<T, D> u, RowRecords<T, D> rows) {
-    const double norm = std::sqrt(entry_norms<T>(ctx, m, {}).squares);
+    const double norm = std::sqrt(entry_norms<T>(ctx, m).squares);
     for_each_element(ctx, m.rows, 1, [=] __device__(Index i, Index) {
         u.data[i] = norm > 0 ? static_cast<T>(static_cast<double>(m.data[i]) / norm) : T(0);
         rows.set(i, {0, guess, guess, 0, 0, 0});
@@ -210,11 +212,11 @@ double start_from_median(Context<D>& ctx, View<const T, D> M, EntryRules rules, 
     find_quantiles<T>(ctx, M, MedianOfRows<T>{M, median.data}, rules, rows);
     for_each_element(ctx, R.rows, R.cols, [=] __device__(Index p, Index j) {
         const Index i = p * step;
-        const T scale = static_cast<T>(1 / max(rows.noise.data[i], rules.least_noise)), most = static_cast<T>(outlier),
+        const T scale = static_cast<T>(1 / max(rows.noise.data[i], rules.min_noise)), most = static_cast<T>(outlier),
                 r = scale * (M.data[i + j * M.ld] - median.data[i]);
         R.data[p + j * R.ld] = max(-most, min(r, most));
     });
-    return entry_norms<T>(ctx, median, {}).squares;
+    return entry_norms<T>(ctx, median).squares;
 }
 
 template <class T, class D>

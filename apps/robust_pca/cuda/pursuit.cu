@@ -1,28 +1,29 @@
 // The steps of principal component pursuit. What passes over m×n matrices:
 //
-//   shrink_sparse     chunk kernels (cuda/observed.cuh): four matrices read, two written. Bound by memory.
+//   shrink_sparse     chunk kernels (cuda/elements/chunks.cuh): four matrices read, two written. Bound by memory.
 //   update_multipliers_and_sparse   update_multipliers_and_sparse.cuh up to 160 columns; beyond, cuBLAS leaves X P of 2^17 rows at a
 //                     time in workspace, and two chunk kernels do the rest.
 //
 // And n×n:
 //
-//   product_kernel    C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of a column, each of its
-//                     warps a quarter of the sum. Bound by latency, 2 to 3 µs for n = 100.
-//   projector_kernel  a block a column of P, a warp every eighth entry of it, its lanes the sum.
-//   jacobi_kernel, turn_rows   jacobi.cuh
+//   product_kernel                   C = A B for functions a(i, k) and b(k, j): a block of 32×4 threads owns 32 rows of
+//                                    a column, each of its warps a quarter of the sum. Bound by latency, 2 to 3 µs for
+//                                    n = 100.
+//   projector_kernel                 a block a column of P, a warp every eighth entry of it, its lanes the sum.
+//   jacobi_kernel, turn_rows_kernel  jacobi.cuh
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "cuda/elements/chunks.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/elements/observed.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
 #include "robust_pca/cuda/jacobi.cuh"
 #include "robust_pca/cuda/update_multipliers_and_sparse.cuh"
-#include "robust_pca/pursuit_in_two_passes.hpp"
+#include "robust_pca/pursuit.hpp"
 #include "robust_pca/tuning.hpp"
 
 namespace quoin {
@@ -32,7 +33,7 @@ using namespace cuda;
 
 /// (residual, multipliers) of `now` and (sparse, change, nonzeros) of `next` := Σ parts: a block for either.
 __global__ void __launch_bounds__(chunk_threads)
-    sum_corrections(int count, const CorrectionSums* parts, PursuitSums* now, PursuitSums* next) {
+    sum_corrections_kernel(int count, const CorrectionSums* parts, PursuitSums* now, PursuitSums* next) {
     Triple sums;
     for (int b = threadIdx.x; b < count; b += chunk_threads) {
         const double* const v = parts[b].v;
@@ -153,6 +154,11 @@ PursuitSums read_sums(Context<Cuda>& ctx, SumsView<Cuda> sums) {
 
 namespace {
 
+/// Whether m_ij was observed; without a mask all are.
+__device__ inline bool seen(MatrixView<const std::uint8_t, Cuda> observed, Index i, Index j) {
+    return !observed.data || observed.data[i + j * observed.ld] != 0;
+}
+
 /// S' := shrink(M − L + Y/μ, threshold), X := M − S' + Y/μ; X may be L, and S' S. `out` takes the sums: sparse, change,
 /// nonzeros.
 template <class T, class Out>
@@ -189,6 +195,13 @@ void shrink_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, MatrixView<con
 }
 
 }  // namespace
+
+template <class T, class D>
+void copy_observed(Context<D>& ctx, View<const T, D> M, View<const std::uint8_t, D> observed, View<T, D> X) {
+    for_each_element(ctx, M.rows, M.cols, [=] __device__(Index i, Index j) {
+        X.data[i + j * X.ld] = seen(observed, i, j) ? M.data[i + j * M.ld] : T(0);
+    });
+}
 
 template <class T, class D>
 void shrink_sparse(Context<D>& ctx, View<const T, D> M, View<const T, D> Y, View<const std::uint8_t, D> observed,
@@ -327,8 +340,8 @@ void update_multipliers_and_sparse(Context<D>& ctx, View<const T, D> X, View<con
         CorrectionSums* const parts = frame.take<CorrectionSums>(blocks);
         QUOIN_CUDA_CHECK(cuda::update_multipliers_and_sparse(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by,
                                                              parts, processors, ctx.stream()));
-        sum_corrections<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
-        check_launch("sum_corrections");
+        sum_corrections_kernel<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
+        check_launch("sum_corrections_kernel");
     }
     ctx.state().add_flops(2.0 * m * n * n);
 }
@@ -339,7 +352,7 @@ void multiply_right(Context<D>& ctx, View<const T, D> X, View<const T, D> P, Vie
     ctx.state().add_flops(2.0 * X.rows * X.cols * P.cols);
 }
 
-QUOIN_IMPLEMENT(Cuda, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
-                update_low_rank_and_multipliers, update_multipliers_and_sparse, multiply_right)
+QUOIN_IMPLEMENT(Cuda, copy_observed, shrink_sparse, gram_eigenvectors, right_singular_vectors, weighted_projector,
+                update_multipliers_and_sparse, multiply_right)
 
 }  // namespace quoin

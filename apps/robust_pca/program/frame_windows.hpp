@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "on_device.hpp"
-#include "quoin/robust_pca_of_frames.hpp"
+#include "quoin/apps/robust_pca_of_frames.hpp"
 #include "stopwatch.hpp"
 
 namespace quoin::cli {
@@ -16,51 +16,36 @@ template <class T, class D>
 class FrameWindows;
 
 template <class T>
-class FrameWindows<T, Host> {
+class FrameWindows<T, Host> : public RobustPcaOfFrames<T> {
 public:
-    using Outcome = typename RobustPcaOfFrames<T>::Outcome;
+    using RobustPcaOfFrames<T>::RobustPcaOfFrames;
     /// Most bytes for an entry of M, and for an entry of the carried columns. They are needed if L has full rank.
     static constexpr double bytes_of_own = 1 + 3 * sizeof(T), bytes_of_carried = 4 * sizeof(T);
 
-    FrameWindows(Index rows, Index carried) : windows_(rows, carried) {}
-    MatrixView<std::uint8_t> columns(Context<Host>&, Index count) { return windows_.columns(count); }
-    Outcome pursue(Context<Host>& ctx, const RobustPcaOptions<T>& options) { return windows_.pursue(ctx, options); }
-    void low_rank_rows(Context<Host>& ctx, Range rows, MatrixView<T> L) { windows_.low_rank_rows(ctx, rows, L); }
-    void low_rank(Context<Host>& ctx, Index j, std::span<T> l) { windows_.low_rank(ctx, j, l); }
-    void sparse(Context<Host>& ctx, Index j, std::span<T> s) { windows_.sparse(ctx, j, s); }
-    void release_sparse() { windows_.release_sparse(); }
+    MatrixView<std::uint8_t> columns(Context<Host>&, Index count) { return RobustPcaOfFrames<T>::columns(count); }
     double seconds_in() const { return 0; }
     double seconds_out() const { return 0; }
 
     /// Saves the columns that the next window carries, as F C (run_state.hpp).
     template <class State>
     void save(Context<Host>&, State& state) const {
-        const MatrixView<const T> F = windows_.background();
-        state(F);
-        state(windows_.background_coordinates());
+        state(this->background());
+        state(this->background_coordinates());
     }
     template <class State>
     void load(Context<Host>&, State& state) {
         Matrix<T> F, C;
         state(F);
         state(C);
-        windows_.set_background(std::move(F), std::move(C));
+        this->set_background(std::move(F), std::move(C));
     }
-
-private:
-    RobustPcaOfFrames<T> windows_;
 };
 
 #ifdef QUOIN_HAVE_CUDA
 template <class T>
 class FrameWindows<T, Cuda> {
 public:
-    struct Outcome {
-        RobustPcaStep last;
-        PursuitEnd end = PursuitEnd::Converged;
-        double lambda = 0;
-        Index carried = 0;
-    };
+    using Outcome = typename RobustPcaOfFrames<T>::Outcome;
     /// Bytes for six matrices as large as M, and for the columns that are carried.
     static constexpr double bytes_of_own = 6 * sizeof(T), bytes_of_carried = 6 * sizeof(T);
 

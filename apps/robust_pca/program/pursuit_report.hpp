@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "json_line.hpp"
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 namespace quoin::cli {
 

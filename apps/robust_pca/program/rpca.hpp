@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arguments.hpp"
-#include "quoin/robust_pca.hpp"
+#include "quoin/apps/robust_pca.hpp"
 
 namespace quoin::cli {
 

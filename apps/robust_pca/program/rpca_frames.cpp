@@ -33,9 +33,9 @@ constexpr Index usual_window = 100;
 /// Fewest frames of a window that finds the noise of a pixel again, after an earlier window has found it.
 constexpr Index fewest_for_noise = 20;
 /// Standard deviation of the least noise that a pursuit takes into account: two thirds of a grey level.
-constexpr double least_noise = 1.0 / 384;
+constexpr double min_noise = 1.0 / 384;
 /// Fewest frames of a window whose size memory alone decides.
-constexpr Index least_window = 10;
+constexpr Index min_window = 10;
 
 /// Returns how many frames of the background so far a window starts with.
 Index carried_by(const RpcaArguments& arguments, Index window) {
@@ -58,7 +58,7 @@ Index window_frames(const RpcaArguments& arguments, const VideoFrames& frames, d
         return entries * (bytes_of_own * static_cast<double>(window) + bytes_of_carried * carried);
     };
     if (single && bytes_of(expected, true) <= cap) return arguments.window > 0 ? wanted : std::max<Index>(2, expected);
-    const Index least = arguments.window > 0 ? wanted : std::min(least_window, std::max<Index>(expected, 2));
+    const Index least = arguments.window > 0 ? wanted : std::min(min_window, std::max<Index>(expected, 2));
     if (bytes_of(least, false) > cap) {
         refuse_memory_cap(
             frames.name(), cap, bytes_of(least, false),
@@ -281,8 +281,8 @@ private:
         const double noise = noise_between_columns(M) / 255;
         found_noise_ = noise;
         was_chosen_ = !arguments_.method;
-        if (!arguments_.method) arguments_.method = noise > least_noise ? Pursuit::Stable : Pursuit::InexactAlm;
-        if (arguments_.noise == 0) arguments_.noise = std::max(noise, least_noise);
+        if (!arguments_.method) arguments_.method = noise > min_noise ? Pursuit::Stable : Pursuit::InexactAlm;
+        if (arguments_.noise == 0) arguments_.noise = std::max(noise, min_noise);
         line_.emplace(arguments_.tolerance_taken(), arguments_.growth());
     }
 
@@ -309,7 +309,7 @@ private:
                    ? fmt::format("method stable (L + S + noise): {:.2f} grey levels of noise were found",
                                  255 * found_noise_)
                    : fmt::format("method alm (L + S): {:.2f} grey levels of noise were found, less than {:.2f}",
-                                 255 * found_noise_, 255 * least_noise);
+                                 255 * found_noise_, 255 * min_noise);
     }
 
     static std::span<const std::uint8_t> column_of(MatrixView<const std::uint8_t> M, Index j) {

@@ -17,7 +17,7 @@
 #include "json_line.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
-#include "quoin/online_robust_pca.hpp"
+#include "quoin/apps/online_robust_pca.hpp"
 #include "rpca.hpp"
 #include "stopwatch.hpp"
 #include "video/mask_score.hpp"

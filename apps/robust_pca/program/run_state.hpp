@@ -12,8 +12,8 @@
 
 namespace quoin::cli {
 
-// One function template that calls state(x) for each x of a run writes the run's state with a StateWriter and sets it with a
-// StateReader. A file has the bytes in the machine's order.
+// One function template that calls state(x) for each x of a run writes the run's state with a StateWriter and sets it
+// with a StateReader. A file has the bytes in the machine's order.
 
 /// Writes a state to a file, which appears complete or not at all. Throws UnwritableFile.
 class StateWriter {

@@ -14,7 +14,7 @@ namespace quoin::cli {
 
 namespace {
 
-constexpr std::size_t most_rows = 5;  // of the contact sheet
+constexpr std::size_t max_rows = 5;  // of the contact sheet
 const std::vector<std::string> titles{"input", "background", "foreground", "mask"};
 
 /// Widest column of a comparison; wider frames are shrunk for it by a whole number.
@@ -103,7 +103,7 @@ void VideoOutputs::compare(SeparatedFrame compared) {
     write(films_[3], video::side_by_side(columns(compared), titles, /*outlined=*/true));
     if (count_++ % stride_ != 0) return;
     picked_.push_back(std::move(compared));
-    if (picked_.size() <= most_rows) return;
+    if (picked_.size() <= max_rows) return;
     // one row too many: every second one goes, and from now on frames twice as far apart come
     for (std::size_t i = 0; 2 * i < picked_.size(); ++i) std::swap(picked_[i], picked_[2 * i]);
     picked_.resize((picked_.size() + 1) / 2);

@@ -32,20 +32,20 @@ void set_levels(std::type_identity_t<std::span<const T>> values, video::Image& i
 /// The image, or where it is wider than 960 pixels a smaller one.
 video::Image for_comparison(const video::Image& image);
 SeparatedFrame for_comparison(const SeparatedFrame& frame);
-/// Input, background, foreground and mask side by side under their names, at most 960 pixels wide each; the mask's edge is drawn over
-/// the input. A comparison that is needed no more may give its memory.
+/// Input, background, foreground and mask side by side under their names, at most 960 pixels wide each; the mask's edge
+/// is drawn over the input. A comparison that is needed no more may give its memory.
 video::Image comparison(const SeparatedFrame& frame, video::Image memory = {});
 
-/// background.mp4, foreground.mp4, mask.mp4, comparison.mp4 and comparison.png in a folder, which appear at `finish`. Until then
-/// the films are parts in a folder of their own, each complete once it is ended.
+/// background.mp4, foreground.mp4, mask.mp4, comparison.mp4 and comparison.png in a folder, which appear at `finish`.
+/// Until then the films are parts in a folder of their own, each complete once it is ended.
 class VideoOutputs {
 public:
     /// `unit`: seconds, of the frames' times. `pixel_aspect`: width over height of a pixel.
     VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate,
                  video::Ratio unit, video::Ratio pixel_aspect);
 
-    /// The films of a window can be written one after the other, so that one large encoder is open at a time: x264 holds tens of
-    /// frames. Appends a frame to one of them, or to comparison.mp4 and the contact sheet.
+    /// The films of a window can be written one after the other, so that one large encoder is open at a time: x264
+    /// holds tens of frames. Appends a frame to one of them, or to comparison.mp4 and the contact sheet.
     void add_background(const video::Image& image) { write(films_[0], image); }
     void add_foreground(const video::Image& image) { write(films_[1], image); }
     void add_mask(const video::Image& image) { write(films_[2], image); }

@@ -8,8 +8,8 @@
 //   recursion   A₁ and A₂ are halves, and each is factored by the same steps. Columns of A₂ fill the memory and stay
 //               while Q₁ passes (passing.hpp). The pass begins with the columns of Q₁ just factored, and ends with the
 //               columns of A₂ that are factored next. If Q₁ is the leaf just factored, and not rounded, it stays, and
-//               columns of A₂ pass. Either way one pass serves both products. Their Figures 3 and 5 take two passes, over
-//               rows of both matrices, and on a bus rows of a matrix travel at less than half the rate of columns.
+//               columns of A₂ pass. Either way one pass serves both products. Their Figures 3 and 5 take two passes,
+//               over rows of both matrices, and on a bus rows of a matrix travel at less than half the rate of columns.
 //   blocking    A₁ is one block, A₂ all columns right of it. Q₁ stays, and columns of A₂ pass twice (Figures 4 and 6).
 //
 // Every column is scanned when it comes for the first time, by itself or in A₂ of the first leaves. If columns are out
@@ -22,12 +22,14 @@
 #include <vector>
 
 #include "algorithms/out_of_core/orthonormal_columns.hpp"
-#include "algorithms/out_of_core/passing.hpp"
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slow.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 
 namespace quoin {
+
+/// The Scalar<T>::safe_exponent of operands that are rounded to 16 bits. f16 exponents end at 15.
+inline constexpr int safe_exponent_of_halves = 10;
 
 template <class T, class D, Slow<T, D> S, Slow<T, D> SR>
 class OutOfCoreGramSchmidt {
@@ -116,7 +118,7 @@ private:
         recurse(right);
     }
 
-    // ---- A leaf: A_J = Q_J R_JJ -------------------------------------------------------------------------------------------
+    // ---- A leaf: A_J = Q_J R_JJ -------------------------------------------------------------------------------------
 
     void factor_leaf(Range J) {
         const Index w = J.size();
@@ -217,7 +219,7 @@ private:
         multiply_upper<T>(ctx_, R2, R, R);
     }
 
-    // ---- R₁₂ = Q₁ᵀA₂,  A₂ −= Q₁R₁₂ ---------------------------------------------------------------------------------------
+    // ---- R₁₂ = Q₁ᵀA₂,  A₂ −= Q₁R₁₂ ----------------------------------------------------------------------------------
 
     /// Updates A₂ by the leaf Q₁. Columns of A₂ pass once.
     void update_once(Range left, Range right) {
@@ -426,7 +428,7 @@ private:
         block_gram_schmidt_step<T>(ctx_, {place, m_, k}, A2, R12, arithmetic_, false);
     }
 
-    // ---- Steps ------------------------------------------------------------------------------------------------------------
+    // ---- Steps ------------------------------------------------------------------------------------------------------
 
     void bring(Range rows, Range columns, MatrixView<T, D> to) {
         const Span span(pipeline_.in, "A in", columns.begin);

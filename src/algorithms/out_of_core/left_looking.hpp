@@ -15,12 +15,11 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/column_scaling.hpp"
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/out_of_core/pipeline.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/slow.hpp"
-#include "algorithms/solver_steps.hpp"
+#include "algorithms/shared/column_scaling.hpp"
 
 namespace quoin {
 

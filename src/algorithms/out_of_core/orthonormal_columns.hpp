@@ -1,6 +1,8 @@
 #pragma once
 
-#include "algorithms/gram_schmidt.hpp"
+// Gram-Schmidt of the columns in fast memory.
+
+#include "algorithms/one_matrix/gram_schmidt.hpp"
 
 namespace quoin {
 

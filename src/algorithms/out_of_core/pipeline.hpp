@@ -1,6 +1,7 @@
 #pragma once
 
-#include "algorithms/solver_steps.hpp"
+// Overlap of copies and work: the schedule of every out-of-core factorization.
+
 #include "primitives.hpp"
 
 namespace quoin {

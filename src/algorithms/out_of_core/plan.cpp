@@ -7,10 +7,10 @@
 #include <map>
 #include <utility>
 
-#include "algorithms/factorization.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
-#include "algorithms/sampled_sum.hpp"
+#include "algorithms/shared/sampled_sum.hpp"
 #include "devices.hpp"
 #include "primitives/tuning.hpp"
 #include "quoin/study.hpp"
@@ -160,7 +160,7 @@ Total count_slabs(Index m, Index n, const Slabs& slabs, bool with_q, const Clock
 }
 
 /// Returns the part of `memory` for the libraries and for the workspace of products and panels. Operands of 16 bits are
-/// made a GiB at a time, two at a time and their partial sums (split_products.hpp). If their matrix is smaller than
+/// made a GiB at a time, two at a time and their partial sums (products_by_halves.hpp). If their matrix is smaller than
 /// that, they take as much as it does, three times that for Corrected.
 template <class D>
 double workspace(double memory, Arithmetic arithmetic, bool slabs, Index m, Index nb) {
@@ -179,12 +179,12 @@ void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     // next to a leaf there are places for the data that pass it, or come by again
     const double most = CommonTuning::leaf_share(plan.reorthogonalize);
     const auto fits = [&](Index leaf) {
-        return Tiles::least_elements(m, leaf) <= plan.elements &&
+        return Tiles::min_elements(m, leaf) <= plan.elements &&
                number(m) * number(leaf) + number(leaf) * number(leaf) <= most * number(plan.elements);
     };
     const auto refuse = [&](Index leaf) {
         refuse_memory(plan.memory_bytes,
-                      plan.workspace_bytes + plan.element_bytes * number(Tiles::least_elements(m, leaf)) / most);
+                      plan.workspace_bytes + plan.element_bytes * number(Tiles::min_elements(m, leaf)) / most);
     };
     if (options.block > 0) {
         plan.block = std::min(options.block, n);

@@ -1,5 +1,7 @@
 #pragma once
 
+// Sizes of out-of-core Householder.
+
 #include <cmath>
 
 #include "quoin/out_of_core.hpp"

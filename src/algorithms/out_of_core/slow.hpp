@@ -1,5 +1,7 @@
 #pragma once
 
+// The interface of slow memory, and the host's memory as one.
+
 #include <concepts>
 #include <type_traits>
 

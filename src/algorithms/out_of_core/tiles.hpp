@@ -1,5 +1,7 @@
 #pragma once
 
+// Sizes of out-of-core Gram-Schmidt.
+
 #include <algorithm>
 #include <vector>
 
@@ -62,8 +64,8 @@ struct Tiles {
         Index columns = 1, step = 1;
     };
     Tile two_passes(Index s, Index p) const {
-        const Index most_step = bounded(beside_leaf() / 2 / (3 * m));
-        const Index most = std::max<Index>(1, (beside_leaf() - 3 * m * most_step) / s);
+        const Index max_step = bounded(beside_leaf() / 2 / (3 * m));
+        const Index most = std::max<Index>(1, (beside_leaf() - 3 * m * max_step) / s);
         const Index columns = evenly(p, most);
         return {columns, std::min(columns, bounded((beside_leaf() - s * columns) / (3 * m)))};
     }
@@ -88,8 +90,8 @@ struct Tiles {
         }
     };
     Passing passing_q(Index s, Index p) const {
-        const Passing rounded = halves && m >= CommonTuning::least_halved ? passing_q(s, p, true) : Passing();
-        return rounded.step >= CommonTuning::least_halved ? rounded : passing_q(s, p, false);
+        const Passing rounded = halves && m >= CommonTuning::min_halved ? passing_q(s, p, true) : Passing();
+        return rounded.step >= CommonTuning::min_halved ? rounded : passing_q(s, p, false);
     }
     /// Whether Q₁ passes, as in `passing_q`. A single leaf passes only if it is rounded, so that products with few
     /// columns of A₂ cost no more.
@@ -104,7 +106,7 @@ struct Tiles {
     Index coming_again(Index w) const { return bounded((beside_leaf() - w * w) / (2 * m + 4 * w)); }
 
     /// Returns the fewest numbers of fast memory that make all of the above possible.
-    static Index least_elements(Index m, Index leaf) { return m * leaf + 2 * leaf * leaf + 3 * m + 4 * leaf + 8; }
+    static Index min_elements(Index m, Index leaf) { return m * leaf + 2 * leaf * leaf + 3 * m + 4 * leaf + 8; }
 
 private:
     Passing passing_q(Index s, Index p, bool rounded) const {
@@ -114,8 +116,8 @@ private:
         const Index third = (s + 8 * passing_places - 1) / (8 * passing_places) * 8;
         // Q₁ gets a quarter of the memory, and the rest that the tiles leave. It has six blocks at least, so that
         // little comes before all else
-        const Index least_step = s <= leaf ? third : std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
-        const Index most = std::max<Index>(1, (room - 3 * place(least_step)) / (m + 3 * least_step));
+        const Index min_step = s <= leaf ? third : std::min(s, bounded(room / 4 * 64 / (3 * place(64))));
+        const Index most = std::max<Index>(1, (room - 3 * place(min_step)) / (m + 3 * min_step));
         const Index columns = evenly(p, most);
         const Index widest = bounded((room - m * columns) / (3 * (place(64) + 63) / 64 + 3 * columns));
         const Index wide = std::min(widest, (s + 5) / 6);

@@ -1,3 +1,5 @@
+// Messages by MPI.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Messages between GPUs by NCCL.
+
 #include "quoin/nccl.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,11 @@
 // Cholesky's factorization of a Gram matrix that meets its demands: up to 192 columns by cholesky/factor_gram.cuh,
 // beyond by cuSOLVER's potrf between
 //
-//   inspect_upper   one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its threads' sums in a fixed
-//                   tree. n²/2 reads; bound by latency up to n ~ 500.
-//   find_pivot      one block; the first column whose pivot fails, a minimum over threads.
-//   decide          one warp; compares the results of inspect_upper and find_pivot with the demands.
+//   inspect_upper_kernel  one block; warp w adds the columns w, w + 32, … of the upper triangle, and the block its
+//                         threads' sums in a fixed tree. n²/2 reads; bound by latency up to n ~ 500.
+//   find_pivot_kernel     one block; the first column whose pivot fails, a minimum over threads.
+//   decide_kernel         one warp; compares the results of inspect_upper_kernel and find_pivot_kernel with the
+//                         demands.
 
 #include "cuda/cholesky/factor_gram.cuh"
 #include "cuda/elements/elementwise.cuh"
@@ -38,7 +39,7 @@ struct Inspection {
 };
 
 __global__ void __launch_bounds__(block_threads)
-    inspect_upper(MatrixView<const double, Cuda> G, double low, double high, Inspection* found) {
+    inspect_upper_kernel(MatrixView<const double, Cuda> G, double low, double high, Inspection* found) {
     __shared__ double squares[block_threads], diagonal[block_threads];
     __shared__ int first;
     if (threadIdx.x == 0) first = static_cast<int>(G.cols);
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(block_threads)
 
 /// The first j whose r_jj is not positive and finite, or where potrf stopped (info − 1); −1 if none.
 __global__ void __launch_bounds__(block_threads)
-    find_pivot(MatrixView<const double, Cuda> R, const int* info, Inspection* found) {
+    find_pivot_kernel(MatrixView<const double, Cuda> R, const int* info, Inspection* found) {
     __shared__ int first;
     const int n = static_cast<int>(R.cols), reached = *info > 0 ? *info - 1 : n;
     if (threadIdx.x == 0) first = reached;
@@ -75,8 +76,8 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// Writes the certificate. `squares`: the squared norms of the columns of (RD)⁻¹, if κ is demanded.
-__global__ void __launch_bounds__(32)
-    decide(const Inspection* found, GramDemands demands, int n, const double* squares, Certificate* certificate) {
+__global__ void __launch_bounds__(32) decide_kernel(const Inspection* found, GramDemands demands, int n,
+                                                    const double* squares, Certificate* certificate) {
     // κ_F(RD)² = ‖RD‖_F² ‖(RD)⁻¹‖_F² = n ‖(RD)⁻¹‖_F²
     double square = 0;
     for (int j = threadIdx.x; j < n && demands.asks_condition(); j += 32) square += squares[j];
@@ -86,13 +87,13 @@ __global__ void __launch_bounds__(32)
     certificate->departure = found->departure;
     certificate->factor_condition = condition_by_departure(demands, n, found->departure);
     if (found->unusable >= 0) return certificate->refuse(demands.step, Certificate::Unusable, found->unusable);
-    if (!(found->trace <= demands.most_trace)) return certificate->refuse(demands.step, Certificate::Trace, -1);
-    if (!(found->departure <= demands.most_departure))
+    if (!(found->trace <= demands.max_trace)) return certificate->refuse(demands.step, Certificate::Trace, -1);
+    if (!(found->departure <= demands.max_departure))
         return certificate->refuse(demands.step, Certificate::Departure, -1);
     if (found->failed >= 0) return certificate->refuse(demands.step, Certificate::Pivot, found->failed);
     if (!demands.asks_condition()) return;
     certificate->condition = certificate->factor_condition = sqrt(n * square);
-    if (!(certificate->condition < demands.most_condition))
+    if (!(certificate->condition < demands.max_condition))
         certificate->refuse(demands.step, Certificate::Condition, -1);
 }
 
@@ -103,8 +104,8 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     auto& state = ctx.state();
     Arena::Frame frame(ctx);
     Inspection* found = frame.take<Inspection>(1);
-    inspect_upper<<<1, block_threads, 0, ctx.stream()>>>(G, low, high, found);
-    check_launch("inspect_upper");
+    inspect_upper_kernel<<<1, block_threads, 0, ctx.stream()>>>(G, low, high, found);
+    check_launch("inspect_upper_kernel");
     const auto S = frame.matrix<double>(n, n);
     copy<double>(ctx, G, S);
     int size = 0;
@@ -113,37 +114,38 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     double* work = frame.take<double>(size);
     int* info = frame.take<int>(1);
     QUOIN_CUDA_CHECK(cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
-    find_pivot<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
-    check_launch("find_pivot");
+    find_pivot_kernel<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
+    check_launch("find_pivot_kernel");
     for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
         if (demands.step == 0 || !certificate->refused()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
     });
     double* squares = frame.take<double>(n);
     if (demands.asks_condition()) {
         const auto W = frame.matrix<double>(n, n);
-        unit_columns<double><<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(R, W, {}, nullptr);
-        check_launch("unit_columns");
+        unit_columns_kernel<double><<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(R, W, {}, nullptr);
+        check_launch("unit_columns_kernel");
         // S = W⁻¹
         set_identity<double>(ctx, 0, S);
         trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
-        column_sums<true>
+        column_sums_kernel<true>
             <<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S), squares);
-        check_launch("column_sums");
+        check_launch("column_sums_kernel");
     }
-    decide<<<1, 32, 0, ctx.stream()>>>(found, demands, width, squares, certificate);
-    check_launch("decide");
+    decide_kernel<<<1, 32, 0, ctx.stream()>>>(found, demands, width, squares, certificate);
+    check_launch("decide_kernel");
 }
 
 /// Factors a Gram matrix of any width under all demands but the one on an eigenvalue.
 void factor(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high, const GramDemands& demands,
             MatrixView<double, Cuda> R, Certificate* certificate) {
-    if (G.cols > factor_max_cols) return factor_gram_wide(ctx, G, low, high, demands, R, certificate);
+    if (choose_cholesky(G.cols) == SquareKernel::Library)
+        return factor_gram_wide(ctx, G, low, high, demands, R, certificate);
     QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(G.cols), G.data, G.ld, low, high, demands, R.data, R.ld,
                                        certificate, ctx.stream()));
 }
 
 /// Refuses a certificate if the one of G − λ diag(G) is refused.
-__global__ void demand_eigenvalue(const Certificate* shifted, int step, Certificate* certificate) {
+__global__ void demand_eigenvalue_kernel(const Certificate* shifted, int step, Certificate* certificate) {
     if (shifted->refused() && !certificate->refused())
         certificate->refuse(step, Certificate::Eigenvalue, shifted->column);
 }
@@ -158,7 +160,7 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     if (n == 0) return;
     Arena::Frame frame(ctx);
     Certificate* shifted = nullptr;
-    if (const double least = demands.least_eigenvalue; least > 0) {
+    if (const double least = demands.min_eigenvalue; least > 0) {
         const auto S = frame.matrix<double>(n, n);
         for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
             if (i <= j) S.data[i + j * n] = G.data[i + j * G.ld] * (i == j ? 1 - least : 1.0);
@@ -168,8 +170,8 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     }
     factor(ctx, G, low, high, demands, R, certificate.data);
     if (shifted) {
-        demand_eigenvalue<<<1, 1, 0, ctx.stream()>>>(shifted, demands.step, certificate.data);
-        check_launch("demand_eigenvalue");
+        demand_eigenvalue_kernel<<<1, 1, 0, ctx.stream()>>>(shifted, demands.step, certificate.data);
+        check_launch("demand_eigenvalue_kernel");
     }
     ctx.state().add_flops((demands.asks_condition() ? 2.0 : 1.0) / 3.0 * n * n * n);
 }

@@ -22,12 +22,13 @@
 //
 // What orders the shared memory, by the barriers `cross_ready`, `block_factored` and `panel_solved` of a step k:
 //
-//   panel             Cross k + 1 is written after panel_solved, at which a tile warp arrives once it has read cross k. The
-//                     diagonal warp has read it before block_factored. It is read after the next cross_ready.
-//   U, reciprocal,    Written between cross_ready and block_factored. The tile warps read them after block_factored, and have
+//   panel             Cross k + 1 is written after panel_solved, at which a tile warp arrives once it has read cross k.
+//                     The diagonal warp has read it before block_factored. It is read after the next cross_ready.
+//   U, reciprocal,    Written between cross_ready and block_factored. The tile warps read them after block_factored,
+//                     and have
 //   failed            done so when they arrive at the next cross_ready.
-//   solved            Step k uses the memory of step k − 2. It is written after panel_solved of step k − 1, at which a warp
-//                     arrives once it has read step k − 2, and is read after panel_solved of step k.
+//   solved            Step k uses the memory of step k − 2. It is written after panel_solved of step k − 1, at which a
+//                     warp arrives once it has read step k − 2, and is read after panel_solved of step k.
 //
 // compute-sanitizer's racecheck does not follow barriers that a part of the block meets at, and reports these pairs.
 //
@@ -42,19 +43,20 @@
 #include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
 
-constexpr int factor_max_cols = 192, tile_warps = 15, tile_threads = tile_warps * 32;
+constexpr int tile_warps = 15, tile_threads = tile_warps * 32;
 constexpr int factor_threads = tile_threads + 32;
 /// ‖I − G‖_F² up to which R is I and half of the rest: u.
 constexpr double near_identity = 1.1102230246251565e-16;
 
 /// Returns the bound on κ_F <= n κ₂ that ‖I − G‖ <= δ gives if δ is demanded; otherwise −1.
 __host__ __device__ inline double condition_by_departure(const GramDemands& demands, int n, double departure) {
-    return demands.most_departure < 1 ? n * std::sqrt((1 + departure) / (1 - departure)) : -1.0;
+    return demands.max_departure < 1 ? n * std::sqrt((1 + departure) / (1 - departure)) : -1.0;
 }
 
 struct FactorShared {
@@ -259,8 +261,8 @@ __global__ void __launch_bounds__(factor_threads, 1)
         if (threadIdx.x == 0) certificate->refuse(demands.step, reason, column);
     };
     if (shared.unusable < n) return refuse(Certificate::Unusable, shared.unusable);
-    if (!(trace <= demands.most_trace)) return refuse(Certificate::Trace, -1);
-    if (!(departure <= demands.most_departure)) return refuse(Certificate::Departure, -1);
+    if (!(trace <= demands.max_trace)) return refuse(Certificate::Trace, -1);
+    if (!(departure <= demands.max_departure)) return refuse(Certificate::Departure, -1);
     const auto clear_below = [&] {
         for (int j = warp; j < n; j += tile_warps) {
             for (int i = j + 1 + lane; i < n; i += 32) R[i + j * ldr] = 0;
@@ -351,7 +353,7 @@ __global__ void __launch_bounds__(factor_threads, 1)
     const double weight = threadIdx.x < n ? shared.diagonal[threadIdx.x] : 0.0;
     const double condition = sqrt(n * tile_sum(shared, 0, weight * inverse_square));
     if (threadIdx.x == 0) certificate->condition = certificate->factor_condition = condition;
-    if (!(condition < demands.most_condition)) refuse(Certificate::Condition, -1);
+    if (!(condition < demands.max_condition)) refuse(Certificate::Condition, -1);
 }
 
 /// R (n×n, zeros below; may be G) and the certificate; nothing where that is refused. low < diag(G) < high is demanded

@@ -1,15 +1,13 @@
 #pragma once
 
-#include "quoin/matrix.hpp"
+#include "cuda/kernel_choice.hpp"
 
 namespace quoin::cuda {
 
-constexpr int most_factors = 4;
-
 /// Upper triangular Y₁, Y₂, … in device memory, as a kernel's argument.
 struct Factors {
-    const double* data[most_factors];
-    Index ld[most_factors];
+    const double* data[max_factors];
+    Index ld[max_factors];
     int count = 0;
 };
 

@@ -16,16 +16,14 @@
 
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/cholesky/factors.cuh"
-#include "cuda/products/gram_parts.cuh"
 #include "cuda/elements/column_vectors.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/products/gram_parts.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
-
-constexpr int few_cols = 8;
 
 /// As many as a multiprocessor's registers are enough for, in one block: few parts are summed fast.
 __host__ __device__ constexpr int few_threads(int n) {
@@ -38,7 +36,7 @@ __global__ void __launch_bounds__(few_threads(n))
     few_columns_kernel(Index m, const T* A, Index lda, const __grid_constant__ Factors factors, T* X, Index ldx,
                        double* parts, const Certificate* certificate) {
     constexpr int rows = vector_size<T>, sums = n * (n + 1) / 2, threads = few_threads(n), warps = threads / 32;
-    __shared__ double Y[most_factors][n][n];  // [f][j][i]: R_f(i, j), and 1 / R_f(j, j)
+    __shared__ double Y[max_factors][n][n];  // [f][j][i]: R_f(i, j), and 1 / R_f(j, j)
     __shared__ double warp_sums[warps][sums];
     if (certificate && certificate->refused()) return;
     for (int e = threadIdx.x; e < factors.count * n * n; e += threads) {
@@ -145,7 +143,7 @@ int few_columns_grid(Index m, int n, int multiprocessors) {
     return static_cast<int>(std::min<Index>(Index(multiprocessors), ceil_div(m, rows)));
 }
 
-/// m > 0, 0 < n <= 8, at most `most_factors` factors; X, parts and certificate may each be null.
+/// m > 0, 0 < n <= 8, at most `max_factors` factors; X, parts and certificate may each be null.
 template <class T>
 cudaError_t few_columns(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
                         const Certificate* certificate, int multiprocessors, cudaStream_t stream) {

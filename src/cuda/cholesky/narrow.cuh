@@ -27,7 +27,7 @@
 
 namespace quoin::cuda {
 
-constexpr int narrow_cols = 64, narrow_warps = 4, narrow_slots = 2;
+constexpr int narrow_warps = 4, narrow_slots = 2;
 
 /// Rows of a slot, and its leading dimension.
 template <class T>
@@ -190,7 +190,7 @@ int narrow_grid(Index m, int n, int multiprocessors) {
     return static_cast<int>(std::min<Index>(Index(multiprocessors) * narrow_blocks(col_tiles), ceil_div(m, rows)));
 }
 
-/// m > 0, 0 < n <= 64, at most `most_factors` factors; X, parts and certificate may each be null.
+/// m > 0, 0 < n <= 64, at most `max_factors` factors; X, parts and certificate may each be null.
 template <class T>
 cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
                    const Certificate* certificate, int multiprocessors, cudaStream_t stream) {

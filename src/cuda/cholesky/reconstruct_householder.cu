@@ -1,11 +1,12 @@
 // Reflectors from an orthonormal basis: up to 128 columns by cholesky/reconstruct_top.cuh, beyond in steps. These steps
 // are here.
 //
-//   lu_diagonal     one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two barriers
-//                   a column): bound by latency, about 3 µs.
-//   lu_border       one thread a row of L₂₁ (blockIdx.y = 0) or a column of U₁₂ (1), its 32 entries in registers, the
-//                   diagonal block in shared memory; 32² flops a thread.
-//   drop_if_unit    one block a column, which it reads until an entry is not 0; reads one number where tau is not about 2.
+//   lu_diagonal_kernel   one block of 32×32 threads, one an element, for a 32×32 diagonal block in shared memory (two
+//                        barriers a column): bound by latency, about 3 µs.
+//   lu_border_kernel     one thread a row of L₂₁ (blockIdx.y = 0) or a column of U₁₂ (1), its 32 entries in registers,
+//                        the diagonal block in shared memory; 32² flops a thread.
+//   drop_if_unit_kernel  one block a column, which it reads until an entry is not 0; reads one number where tau is not
+//                        about 2.
 
 #include "cuda/cholesky/reconstruct_top.cuh"
 #include "cuda/runtime/blas.hpp"
@@ -21,7 +22,7 @@ constexpr int lu_width = 32, border_threads = 64, unit_threads = 1024;
 
 /// Q (k×k, k <= 32) − diag(signs) = L U in place.
 template <class T>
-__global__ void __launch_bounds__(lu_width* lu_width) lu_diagonal(int k, T* Q, Index ldq, T* signs) {
+__global__ void __launch_bounds__(lu_width* lu_width) lu_diagonal_kernel(int k, T* Q, Index ldq, T* signs) {
     __shared__ T A[lu_width][lu_width + 1];
     const int i = threadIdx.x % lu_width, j = threadIdx.x / lu_width;
     const bool inside = i < k && j < k;
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(lu_width* lu_width) lu_diagonal(int k, T* Q, I
 /// With the diagonal block LU at the top left of Q (whole, 32×32): L₂₁ := Q₂₁ U⁻¹ and U₁₂ := L⁻¹ Q₁₂ for `rest` rows
 /// and columns.
 template <class T>
-__global__ void __launch_bounds__(border_threads) lu_border(Index rest, T* Q, Index ldq) {
+__global__ void __launch_bounds__(border_threads) lu_border_kernel(Index rest, T* Q, Index ldq) {
     __shared__ T A[lu_width][lu_width + 1];
     for (int at = threadIdx.x; at < lu_width * lu_width; at += border_threads) {
         A[at / lu_width][at % lu_width] = Q[at % lu_width + (at / lu_width) * ldq];
@@ -82,8 +83,8 @@ __global__ void __launch_bounds__(border_threads) lu_border(Index rest, T* Q, In
 /// The reflector of column j = blockIdx.x, if its v is e_j.
 template <class T>
 __global__ void __launch_bounds__(unit_threads)
-    drop_if_unit(MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> signs,
-                 const Certificate* certificate) {
+    drop_if_unit_kernel(MatrixView<T, Cuda> A, MatrixView<T, Cuda> R, MatrixView<T, Cuda> Tf, MatrixView<T, Cuda> signs,
+                        const Certificate* certificate) {
     const Index m = A.rows, n = A.cols, j = blockIdx.x;
     // tau = 2/vᵀv
     if (certificate->refused() || !(Tf.data[j + j * Tf.ld] > T(1.5))) return;
@@ -105,13 +106,13 @@ void signed_lu(Context<D>& ctx, View<T, D> Q, View<T, D> signs) {
     const Index n = Q.rows;
     for (Index c = 0; c < n; c += lu_width) {
         const Index k = std::min<Index>(lu_width, n - c), rest = n - c - k;
-        lu_diagonal<T>
+        lu_diagonal_kernel<T>
             <<<1, lu_width * lu_width, 0, ctx.stream()>>>(static_cast<int>(k), Q.at(c, c), Q.ld, signs.at(c, 0));
-        check_launch("lu_diagonal");
+        check_launch("lu_diagonal_kernel");
         if (rest == 0) break;
         const dim3 grid(static_cast<unsigned>((rest + border_threads - 1) / border_threads), 2);
-        lu_border<T><<<grid, border_threads, 0, ctx.stream()>>>(rest, Q.at(c, c), Q.ld);
-        check_launch("lu_border");
+        lu_border_kernel<T><<<grid, border_threads, 0, ctx.stream()>>>(rest, Q.at(c, c), Q.ld);
+        check_launch("lu_border_kernel");
         // Q₂₂ −= L₂₁ U₁₂
         const Range next = {c + k, n}, here = {c, c + k};
         gemm<T>(ctx, Op::None, Op::None, -1, Q.block(next, here), Q.block(here, next), 1, Q.block(next, next));
@@ -123,9 +124,9 @@ template <class T, class D>
 void drop_unit_reflectors(Context<D>& ctx, View<T, D> A, View<T, D> R, View<T, D> Tf, View<T, D> signs,
                           CertificateView<D> certificate) {
     if (A.cols == 0) return;
-    drop_if_unit<T><<<static_cast<unsigned>(small_size(A.cols)), unit_threads, 0, ctx.stream()>>>(A, R, Tf, signs,
-                                                                                                  certificate.data);
-    check_launch("drop_if_unit");
+    drop_if_unit_kernel<T><<<static_cast<unsigned>(small_size(A.cols)), unit_threads, 0, ctx.stream()>>>(
+        A, R, Tf, signs, certificate.data);
+    check_launch("drop_if_unit_kernel");
 }
 
 template <class T, class D>
@@ -134,7 +135,8 @@ void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, 
                      CertificateView<D> certificate) {
     const Index n = A.cols;
     if (n == 0) return;
-    if (n > top_max_cols) return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
+    if (choose_reconstruction(n) == SquareKernel::Library)
+        return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(n, n);
     QUOIN_CUDA_CHECK(

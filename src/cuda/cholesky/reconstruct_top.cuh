@@ -27,13 +27,12 @@
 #include "cuda/cholesky/block_lu.cuh"
 #include "cuda/cholesky/factor_blocks.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
-
-constexpr int top_max_cols = 128;
 
 /// All n×n; Y may be null: Q = A then. L is scratch. V may be A.
 template <class T>

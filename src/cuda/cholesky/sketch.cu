@@ -11,12 +11,13 @@ namespace quoin {
 
 using namespace cuda;
 
-static_assert(sketch_parts * sketch_segments(Tuning<Cuda>::most_sketch_cols) <= most_sketch_segments);
+static_assert(sketch_parts * sketch_segments(Tuning<Cuda>::max_sketch_cols) <= max_sketch_segments);
 
 namespace {
 
 /// size ‖r_j‖, a warp a column.
-__global__ void __launch_bounds__(32) perturbation_sizes(MatrixView<const double, Cuda> R, double size, double* sizes) {
+__global__ void __launch_bounds__(32)
+    perturbation_sizes_kernel(MatrixView<const double, Cuda> R, double size, double* sizes) {
     const Index j = blockIdx.x;
     double squares = 0;
     for (Index i = threadIdx.x; i <= j; i += 32) {
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(32) perturbation_sizes(MatrixView<const double
 
 /// exponents(j) := 0 where column j is not zero.
 template <class T>
-__global__ void __launch_bounds__(256) find_nonzero_columns(MatrixView<const T, Cuda> A, int* exponents) {
+__global__ void __launch_bounds__(256) find_nonzero_columns_kernel(MatrixView<const T, Cuda> A, int* exponents) {
     for (Index j = blockIdx.y; j < A.cols; j += gridDim.y) {
         bool is_zero = true;
         for (Index i = blockIdx.x * Index(blockDim.x) + threadIdx.x; i < A.rows; i += Index(gridDim.x) * blockDim.x)
@@ -71,8 +72,8 @@ void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>,
     if (A.cols == 0) return;
     Arena::Frame frame(ctx);
     double* const sizes = frame.take<double>(A.cols);
-    perturbation_sizes<<<static_cast<unsigned>(small_size(A.cols)), 32, 0, ctx.stream()>>>(R, size, sizes);
-    check_launch("perturbation_sizes");
+    perturbation_sizes_kernel<<<static_cast<unsigned>(small_size(A.cols)), 32, 0, ctx.stream()>>>(R, size, sizes);
+    check_launch("perturbation_sizes_kernel");
     if (W == Perturbation::Identity) {
         return for_each_element(ctx, std::min(A.rows, A.cols), 1,
                                 [=] __device__(Index j, Index) { A.data[j + j * A.ld] += static_cast<T>(sizes[j]); });
@@ -86,8 +87,8 @@ void fill_zero_columns(Context<D>& ctx, double size, Index seed, View<T, D> A, V
     for_each_element(ctx, A.cols, 1, [=] __device__(Index j, Index) { exponents.data[j] = clearing_exponent; });
     const dim3 grid(static_cast<unsigned>(std::min<Index>((A.rows + 4095) / 4096, 1024)),
                     static_cast<unsigned>(std::min<Index>(A.cols, 65535)));
-    find_nonzero_columns<T><<<grid, 256, 0, ctx.stream()>>>(A, exponents.data);
-    check_launch("find_nonzero_columns");
+    find_nonzero_columns_kernel<T><<<grid, 256, 0, ctx.stream()>>>(A, exponents.data);
+    check_launch("find_nonzero_columns_kernel");
     Arena::Frame frame(ctx);
     double* const sizes = frame.take<double>(A.cols);
     for_each_element(ctx, A.cols, 1,

@@ -21,24 +21,24 @@ namespace quoin::cuda {
 
 constexpr int sketch_tile_groups = 32, sketch_ahead = 8;
 /// A place has ten bits for its segment.
-constexpr Index most_sketch_segments = 1024;
+constexpr Index max_sketch_segments = 1024;
 
 /// How a sketch is cut: `cols` columns a block, a warp each, `strips` of them, and `parts` runs of `rows` rows.
 struct SketchGrid {
     int cols, strips, parts;
     Index rows, bytes;
     SketchGrid(Index m, int n, int multiprocessors) {
-        constexpr Index most_bytes = 224 * 1024;
+        constexpr Index max_bytes = 224 * 1024;
         const Index s = sketch_rows(n), column_bytes = s * Index(sizeof(double));
-        cols = static_cast<int>(std::clamp<Index>(most_bytes / column_bytes, 1, std::min(32, n)));
+        cols = static_cast<int>(std::clamp<Index>(max_bytes / column_bytes, 1, std::min(32, n)));
         strips = ceil_div(n, cols);
         cols = ceil_div(n, strips);
         bytes = cols * column_bytes;
-        const Index resident = std::clamp<Index>(most_bytes / bytes, 1, 64 / cols);
+        const Index resident = std::clamp<Index>(max_bytes / bytes, 1, 64 / cols);
         constexpr Index tile = sketch_tile_groups * sketch_group_rows;
         const Index tiles = std::max<Index>(1, ceil_div(m, tile));
-        const Index most_parts = std::clamp<Index>(multiprocessors * resident / strips, 1, tiles);
-        rows = ceil_div(tiles, most_parts) * tile;
+        const Index max_parts = std::clamp<Index>(multiprocessors * resident / strips, 1, tiles);
+        rows = ceil_div(tiles, max_parts) * tile;
         parts = static_cast<int>(std::max<Index>(1, ceil_div(m, rows)));
     }
 };
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(1024)
     for (int i = lane; i < s; i += 32) part[i] = 0.5 * sums[i];
 }
 
-/// The parts, each s×n without gaps. n > 0, of at most most_sketch_segments segments in all.
+/// The parts, each s×n without gaps. n > 0, of at most max_sketch_segments segments in all.
 template <class T>
 cudaError_t sketch(Index m, int n, const T* A, Index lda, Index seed, const SketchGrid& grid, double* parts,
                    cudaStream_t stream) {

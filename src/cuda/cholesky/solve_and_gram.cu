@@ -39,7 +39,7 @@ Index first_of_blocks(Index n, Index most) {
 template <class T>
 void gram_of(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<double, Cuda> G) {
     const Index n = A.cols;
-    if (n <= gram_max_cols<T>) return by_kernels<T>(ctx, A, {}, {}, G, {});
+    if (choose_gram(n, sizeof(T)) != GramKernel::Blocks) return by_kernels<T>(ctx, A, {}, {}, G, {});
     const Index half = first_of_blocks(n, (n + 1) / 2);
     const Range left{0, half}, right{half, n};
     gram_of<T>(ctx, A.col_block(left), G.block(left, left));
@@ -90,8 +90,8 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
         if constexpr (std::is_same_v<T, float>) {
             if (halves) {
-                QUOIN_CUDA_CHECK(solve_by_halves(from.rows, static_cast<int>(n), from.data, from.ld, halves, to.data,
-                                                 to.ld, certificate.data, most_condition_by_halves(static_cast<int>(n)),
+                QUOIN_CUDA_CHECK(solve_corrected(from.rows, static_cast<int>(n), from.data, from.ld, halves, to.data,
+                                                 to.ld, certificate.data, max_corrected_condition(static_cast<int>(n)),
                                                  ctx.state().multiprocessors, ctx.stream()));
                 return;
             }
@@ -122,7 +122,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     GramPrecision known{.condition_is_norm = true};
     // The solve refines inverses of 8×8 blocks once (factor_blocks.cuh). It is in f64, whose u is far below f32's.
     known.solves_any_triangle = !std::is_same_v<T, double>;
-    if (n > gram_max_cols<T>) {
+    if (choose_gram(n, sizeof(T)) == GramKernel::Blocks) {
         known.u = known.solve_u = Scalar<T>::u;
         // G₁₂ by parts of `longest` rows or fewer; in f64 the kernel makes the diagonal blocks
         Index longest = rows_of_part(ctx, m, n, n);
@@ -135,7 +135,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     known.u = known.solve_u = Scalar<double>::u;
     known.longest_sum = static_cast<double>(longest_sum<T>(m, width, ctx.state().multiprocessors));
     if (n > tall_max_cols) {
-        known.most_condition_of_solve = most_condition_by_halves(width);
+        known.max_condition_of_solve = max_corrected_condition(width);
         known.solve_u = Scalar<T>::u;
     }
     return known;
@@ -147,7 +147,8 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
     const MatrixView<const T, D> A = input.stored();
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
-    if (n <= tall_max_cols && factors.size() <= most_factors) {
+    const SolveKernel kernel = choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, sizeof(T));
+    if (kernel < SolveKernel::Blocks) {
         Factors Y;
         for (const auto& R : factors) {
             Y.data[Y.count] = R.data;
@@ -160,16 +161,16 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
         Arena::Frame frame(ctx);
         const int width = static_cast<int>(n);
         void* halves = nullptr;
-        if (std::is_same_v<T, float> && certificate.data && factors.size() == 1 && n <= gram_max_cols<T>) {
-            halves = frame.take<char>(halves_of_factor_bytes);
+        if (kernel == SolveKernel::CorrectedOrBlocks) {
+            halves = frame.take<char>(corrected_factor_bytes);
             QUOIN_CUDA_CHECK(
-                split_factor(width, factors[0].data, factors[0].ld, halves, certificate.data, ctx.stream()));
+                corrected_factor(width, factors[0].data, factors[0].ld, halves, certificate.data, ctx.stream()));
         }
         // cuBLAS writes whatever the certificate says
         Certificate found;
         if (certificate.data) found = read_certificate(ctx, certificate);
         if (found.refused()) return;
-        if (!found.factor_has(most_condition_by_halves(width))) halves = nullptr;
+        if (!found.factor_has(max_corrected_condition(width))) halves = nullptr;
         solve_and_gram_wide<T>(ctx, A, factors, X, G, certificate, halves);
     }
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));

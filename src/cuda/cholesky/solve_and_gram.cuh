@@ -1,33 +1,18 @@
 #pragma once
 
-// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192, and G of an A of f32 for n <= 256: which kernels run, and
-// over what workspace.
-//
-//   n <= 8          one fused pass, a thread a row (few_columns.cuh)
-//   8 < n <= 64     one fused pass by tiles (narrow.cuh)
-//   64 < n          a pass a factor (solve_right.cuh, or in f32 solve_by_halves.cuh, as the factor's condition says), then one for G
-//                   (gram.cuh). Where X is not wanted but G is, rows go through a scratch block of `scratch_rows` rows.
+// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX on a stream, for n <= 192, and G of an A of f32 for n <= 256.
+// Up to 64 columns one pass fuses them (few_columns.cuh, narrow.cuh). Beyond, each factor takes a pass
+// (solve_right.cuh, or solve_corrected.cuh), and G another (gram.cuh). If X is not wanted but G is, rows go through a
+// scratch block of `scratch_rows` rows. kernel_choice.hpp says which kernel.
 
 #include "cuda/cholesky/few_columns.cuh"
-#include "cuda/products/gram.cuh"
 #include "cuda/cholesky/narrow.cuh"
-#include "cuda/cholesky/solve_by_halves.cuh"
+#include "cuda/cholesky/solve_corrected.cuh"
 #include "cuda/cholesky/solve_right.cuh"
+#include "cuda/products/gram.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 
 namespace quoin::cuda {
-
-constexpr int tall_max_cols = 192;
-/// Parts and memory of a Gram matrix.
-template <class T>
-constexpr int gram_max_cols = std::is_same_v<T, float> ? 256 : tall_max_cols;
-/// Whether a solve is by halves where the certificate has a condition that allows it: R's operands are made first.
-/// H200, Q and R, µs, in f64 and by halves: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70
-/// 000×128 164 and 153, 80 000×128 188 and 169; 45 000×192 250 and 232, 70 000×192 287 and 250.
-template <class T>
-constexpr bool may_solve_by_halves(Index m, int n, int factor_count) {
-    return std::is_same_v<T, float> && factor_count == 1 && n > narrow_cols && m * (n - 32) >= 5'800'000;
-}
 
 /// Rows of the scratch block: four rounds of tiles for every warp.
 inline Index scratch_rows(int multiprocessors) { return Index(multiprocessors) * solve_warps * 16 * 4; }
@@ -35,17 +20,19 @@ inline Index scratch_rows(int multiprocessors) { return Index(multiprocessors) *
 /// Blocks of the fused pass, and so parts.
 template <class T>
 int fused_grid(Index m, int n, int multiprocessors) {
-    return n <= few_cols ? few_columns_grid<T>(m, n, multiprocessors) : narrow_grid<T>(m, n, multiprocessors);
+    return choose_gram(n, sizeof(T)) == GramKernel::ThreadPerRow ? few_columns_grid<T>(m, n, multiprocessors)
+                                                                 : narrow_grid<T>(m, n, multiprocessors);
 }
 
 /// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: R's halves, partial Gram matrices, and the
 /// scratch block.
 template <class T>
 Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g, int multiprocessors) {
-    const Index halves = may_solve_by_halves<T>(m, n, factor_count) ? halves_of_factor_bytes : 0;
+    const bool corrected = choose_solve(m, n, factor_count, true, sizeof(T)) == SolveKernel::Corrected;
+    const Index halves = corrected ? corrected_factor_bytes : 0;
     if (!want_g || n == 0) return halves;
     const int col_tiles = ceil_div(n, 8);
-    if (n <= narrow_cols) {
+    if (is_fused_pass(n)) {
         return fused_grid<T>(m, n, multiprocessors) * part_size(col_tiles, fused_height) * Index(sizeof(double));
     }
     const Index parts = GramGrid(m, n, multiprocessors).parts_size();
@@ -57,7 +44,7 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
 /// eights.
 template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
-    const bool is_few = n <= few_cols, is_fused = n <= narrow_cols;
+    const bool is_few = choose_gram(n, sizeof(T)) == GramKernel::ThreadPerRow, is_fused = is_fused_pass(n);
     const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors) : GramGrid(m, n, multiprocessors).blocks;
     const Index at_a_time = is_few ? vector_size<T> : is_fused ? narrow_rows<T> : gram_rows;
     const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
@@ -66,7 +53,7 @@ Index longest_sum(Index m, int n, int multiprocessors) {
     return ceil_div(m, round) * at_a_time + in_block + ceil_div(blocks, Index(sum_groups)) + sum_groups;
 }
 
-/// 0 <= n <= 192, or gram_max_cols without factors; at most `most_factors` of them. X null: not stored; X may be A. G
+/// 0 <= n <= 192, or gram_max_cols without factors; at most `max_factors` of them. X null: not stored; X may be A. G
 /// null: not computed; G may be a factor. Where the certificate (null: none) is refused X stays as it is and G is
 /// unspecified; a bound of the factor's condition goes there. Allocates nothing and does not wait.
 template <class T>
@@ -74,32 +61,33 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
                            Index ldg, Certificate* certificate, void* workspace, int multiprocessors,
                            cudaStream_t stream) {
     if (n == 0) return cudaSuccess;
-    if (n > (factors.count == 0 ? gram_max_cols<T> : tall_max_cols) || factors.count > most_factors)
+    if (n > (factors.count == 0 ? gram_max_cols<T> : tall_max_cols) || factors.count > max_factors)
         return cudaErrorInvalidValue;
-    const bool by_halves = certificate && may_solve_by_halves<T>(m, n, factors.count);
-    double* const parts = static_cast<double*>(workspace) + (by_halves ? halves_of_factor_bytes / sizeof(double) : 0);
+    const bool corrected =
+        choose_solve(m, n, factors.count, certificate != nullptr, sizeof(T)) == SolveKernel::Corrected;
+    double* const parts = static_cast<double*>(workspace) + (corrected ? corrected_factor_bytes / sizeof(double) : 0);
     if (m == 0) return G ? sum_gram_parts(n, fused_height, 0, parts, G, ldg, stream) : cudaSuccess;
     cudaError_t error = cudaSuccess;
 
-    if (n <= narrow_cols) {
-        const auto pass = n <= few_cols ? few_columns<T> : narrow<T>;
+    if (is_fused_pass(n)) {
+        const auto pass = choose_gram(n, sizeof(T)) == GramKernel::ThreadPerRow ? few_columns<T> : narrow<T>;
         error = pass(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, certificate, multiprocessors, stream);
         if (error != cudaSuccess || !G) return error;
         return sum_gram_parts(n, fused_height, fused_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);
     }
 
     const GramGrid grid(m, n, multiprocessors);
-    const double halves_condition = by_halves ? most_condition_by_halves(n) : -1.0;
-    if (by_halves) error = split_factor(n, factors.data[0], factors.ld[0], workspace, certificate, stream);
+    const double corrected_condition = corrected ? max_corrected_condition(n) : -1.0;
+    if (corrected) error = corrected_factor(n, factors.data[0], factors.ld[0], workspace, certificate, stream);
     const auto solve = [&](Index rows, const T* from, Index ld_from, T* to, Index ld_to) {
         if constexpr (std::is_same_v<T, float>) {
-            if (by_halves && error == cudaSuccess)
-                error = solve_by_halves(rows, n, from, ld_from, workspace, to, ld_to, certificate, halves_condition,
+            if (corrected && error == cudaSuccess)
+                error = solve_corrected(rows, n, from, ld_from, workspace, to, ld_to, certificate, corrected_condition,
                                         multiprocessors, stream);
         }
         for (int f = 0; f < factors.count && error == cudaSuccess; ++f) {
             error = solve_right(rows, n, from, ld_from, factors.data[f], factors.ld[f], to, ld_to, certificate,
-                                halves_condition, multiprocessors, stream);
+                                corrected_condition, multiprocessors, stream);
             from = to;
             ld_from = ld_to;
         }

@@ -1,9 +1,9 @@
 // Element-wise primitives. Each is one kernel of elementwise.cuh, but for column_norms, by cuBLAS's nrm2, and the two
 // with a shape of their own:
 //
-//   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum; the
-//              block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1 read of
-//              A. Bound by memory. norm_exponents of f32 the same with sums of squares, in double.
+//   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum;
+//              the block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1
+//              read of A. Bound by memory. norm_exponents of f32 the same with sums of squares, in double.
 //   transpose  a block owns a 32×32 tile, read and written along columns through (32×33) shared elements. 1 read and
 //              1 write. Bound by memory.
 
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(scan_threads)
 }
 
 /// Parts of a column whose squares are summed by themselves.
-constexpr Index most_norm_parts = 32;
+constexpr Index max_norm_parts = 32;
 
 /// Exponents of the norms from the sums of the parts, in order, and the first entry that is not finite. One block.
 __device__ void conclude_norms(const MatrixView<const float, Cuda>& A, Index count, const volatile double* squares,
@@ -196,7 +196,8 @@ __global__ void __launch_bounds__(scan_threads)
 constexpr int tile = 32, tile_rows = 8;
 
 template <class T>
-__global__ void __launch_bounds__(tile* tile_rows) transpose_tiles(MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B) {
+__global__ void __launch_bounds__(tile* tile_rows)
+    transpose_tiles_kernel(MatrixView<const T, Cuda> A, MatrixView<T, Cuda> B) {
     __shared__ T shared[tile][tile + 1];
     const int x = threadIdx.x % tile, y = threadIdx.x / tile;
     const Index i0 = Index(blockIdx.x) * tile;
@@ -231,7 +232,7 @@ void scan(Context<D>& ctx, Input<T, D> input, int safe, View<int, D> exponents, 
 template <>
 void norm_exponents<float>(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<int, Cuda> exponents,
                            MatrixView<Scan, Cuda> found) {
-    const Index n = A.cols, count = std::clamp<Index>((A.rows + scan_rows - 1) / scan_rows, 1, most_norm_parts);
+    const Index n = A.cols, count = std::clamp<Index>((A.rows + scan_rows - 1) / scan_rows, 1, max_norm_parts);
     Arena::Frame frame(ctx);
     auto* const squares = frame.take<double>(n * count);
     auto* const blocks_done = frame.take<unsigned>(1);
@@ -267,8 +268,8 @@ void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>((A.rows + tile - 1) / tile),
                     static_cast<unsigned>(std::min<Index>((A.cols + tile - 1) / tile, 65535)));
-    transpose_tiles<T><<<grid, tile * tile_rows, 0, ctx.stream()>>>(A, B);
-    check_launch("transpose_tiles");
+    transpose_tiles_kernel<T><<<grid, tile * tile_rows, 0, ctx.stream()>>>(A, B);
+    check_launch("transpose_tiles_kernel");
 }
 
 template <class T, class D>

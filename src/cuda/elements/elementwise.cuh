@@ -10,7 +10,7 @@ namespace quoin::cuda {
 inline constexpr int element_threads = 256;
 
 template <class F>
-__global__ void __launch_bounds__(element_threads) elementwise(Index m, Index n, F f) {
+__global__ void __launch_bounds__(element_threads) elementwise_kernel(Index m, Index n, F f) {
     for (Index j = blockIdx.y; j < n; j += gridDim.y) {
         for (Index i = Index(blockIdx.x) * element_threads + threadIdx.x; i < m;
              i += Index(gridDim.x) * element_threads) {
@@ -25,8 +25,8 @@ void for_each_element(Context<Cuda>& ctx, Index m, Index n, F f) {
     if (m == 0 || n == 0) return;
     const dim3 grid(static_cast<unsigned>(std::min<Index>((m + element_threads - 1) / element_threads, 1 << 20)),
                     static_cast<unsigned>(std::min<Index>(n, 65535)));
-    elementwise<<<grid, element_threads, 0, ctx.stream()>>>(m, n, f);
-    check_launch("elementwise");
+    elementwise_kernel<<<grid, element_threads, 0, ctx.stream()>>>(m, n, f);
+    check_launch("elementwise_kernel");
 }
 
 }  // namespace quoin::cuda

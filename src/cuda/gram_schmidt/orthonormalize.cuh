@@ -12,7 +12,7 @@
 //     └─┴─┴──────┘        Block 0 writes row j of R and refuses the certificate. Sums in double, of a block's threads through 33 KiB
 //                          of shared memory.
 //
-//   column_squares  one block a column; the squared norms of A's columns from R.
+//   column_squares_kernel  one block a column; the squared norms of A's columns from R.
 //
 // Sweep t reads n − t + 1 columns and writes as many; a short panel is bound by the latency of n + 1 launches.
 
@@ -56,7 +56,7 @@ __device__ __forceinline__ double sum_of_adders(double x) {
 /// parts: product l of block b at l·gridDim.x + b. Column t − 1 depends on others up to tolerance·‖R(:, t − 1)‖.
 template <class T>
 __global__ void __launch_bounds__(sweep_threads)
-    sweep(SweepOperands<T> s, int t, double tolerance, const double* parts, double* next_parts) {
+    sweep_kernel(SweepOperands<T> s, int t, double tolerance, const double* parts, double* next_parts) {
     // of every thread; rows that are 4 numbers apart in the banks
     __shared__ double own[sweep_cols][sweep_threads + 4];
     __shared__ double products[sweep_cols], before;
@@ -142,7 +142,7 @@ constexpr int squares_threads = 512;
 
 template <class T>
 __global__ void __launch_bounds__(squares_threads)
-    column_squares(MatrixView<const T, Cuda> R, Index k, bool with_triangle, ColumnSquares* found) {
+    column_squares_kernel(MatrixView<const T, Cuda> R, Index k, bool with_triangle, ColumnSquares* found) {
     __shared__ double warps[squares_threads / 32];
     for (Index j = blockIdx.x; j < R.cols; j += gridDim.x) {
         const Index end = with_triangle ? k + j + 1 : k;

@@ -33,7 +33,7 @@ struct StripOperands {
 };
 
 template <class T, bool transpose>
-__global__ void __launch_bounds__(strip_threads, 2) apply_strip(StripOperands<T> q) {
+__global__ void __launch_bounds__(strip_threads, 2) apply_strip_kernel(StripOperands<T> q) {
     const auto cluster = cooperative_groups::this_cluster();
     constexpr int chunk = strip_chunk<T>;
     extern __shared__ __align__(16) unsigned char strip_memory[];

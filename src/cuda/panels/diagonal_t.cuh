@@ -9,7 +9,7 @@ namespace quoin::cuda {
 
 template <class T>
 __global__ void __launch_bounds__(32)
-    diagonal_t(MatrixView<const T, Cuda> G, MatrixView<const T, Cuda> tau, MatrixView<T, Cuda> Tf) {
+    diagonal_t_kernel(MatrixView<const T, Cuda> G, MatrixView<const T, Cuda> tau, MatrixView<T, Cuda> Tf) {
     __shared__ T products[t_width][t_width + 1], Tk[t_width][t_width + 1], taus[t_width];
     const Index first = Index(blockIdx.x) * t_width;
     const int k = static_cast<int>(min(Index(t_width), G.cols - first)), i = threadIdx.x;

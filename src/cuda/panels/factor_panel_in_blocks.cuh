@@ -37,7 +37,7 @@
 
 namespace quoin::cuda {
 
-inline constexpr int panel_warps = 8, panel_threads = panel_warps * 32, panel_blocks = 16, panel_width = 32;
+inline constexpr int panel_warps = 8, panel_threads = panel_warps * 32;
 
 /// sums[s] := the sum over the warp of values[s], in one order for every s, in every lane.
 template <class T, int C>
@@ -76,7 +76,7 @@ struct PanelBlock {
 };
 
 template <class T, int R, int C, bool streams>
-__global__ void __launch_bounds__(panel_threads, 1) factor_panel_block(PanelBlock<T> p) {
+__global__ void __launch_bounds__(panel_threads, 1) factor_panel_block_kernel(PanelBlock<T> p) {
     const auto cluster = cooperative_groups::this_cluster();
     constexpr int v_size = vector_size<T>, held = 32 * R, group = 32 / C, width = panel_warps * C;
     constexpr int slots = C > v_size ? C : v_size;  // of a warp in a message

@@ -6,10 +6,11 @@
 #include <optional>
 
 #include "cuda/elements/elementwise.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/panels/apply_blocks.cuh"
 #include "cuda/panels/diagonal_t.cuh"
 #include "cuda/panels/factor_panel_in_blocks.cuh"
-#include "cuda/products/split_products.hpp"
+#include "cuda/products/products_by_halves.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/device.hpp"
@@ -43,47 +44,17 @@ void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index cl
 
 Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 
-/// Rows that a cluster's registers hold of a block of 32 columns, and of 16.
-template <class T>
-inline constexpr Index rows_of_wide_block = Index(panel_blocks) * 32 * (std::is_same_v<T, float> ? 32 : 16);
-template <class T>
-inline constexpr Index rows_of_narrow_block = 2 * rows_of_wide_block<T>;
-
-/// Columns of the blocks that a panel of m rows is cut into: half as many where that keeps it in registers.
-template <class T>
-Index block_width(Index m) {
-    const bool narrow = m > rows_of_wide_block<T> && m <= rows_of_narrow_block<T>;
-    return narrow ? panel_width / 2 : panel_width;
-}
-
-/// A = H R for at most block_width columns.
+/// A = H R for at most panel_block_width columns.
 template <class T>
 void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    constexpr int least = vector_size<T>, most = rows_of_wide_block<T> / (32 * panel_blocks);
-    const Index m = A.rows;
-    // as many blocks as can share the work: their number costs little, their rows do; one alone has no cluster to send
-    // to
-    Index blocks = 2;
-    while (blocks < panel_blocks && blocks * 32 * least < m) blocks *= 2;
-    const Index h = round_up((m + blocks - 1) / blocks, 32 * least);
-    const auto launch = [&]<int R, int C, bool streams>() {
-        launch_clusters(
-            ctx, factor_panel_block<T, R, C, streams>, 1, blocks, panel_threads, 0,
-            PanelBlock<T>{m, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, std::max<Index>(h, 32 * R)});
-    };
-    if (h > 64 * most || (h > 32 * most && A.cols > panel_width / 2)) {
-        launch.template operator()<most, 4, true>();
-    } else if (h > 32 * most) {
-        launch.template operator()<2 * most, 2, false>();
-    } else if (h > 32 * most / 2) {
-        launch.template operator()<most, 4, false>();
-    } else if (h > 32 * most / 4) {
-        launch.template operator()<most / 2, 4, false>();
-    } else if (h > 32 * most / 8) {
-        launch.template operator()<most / 4, 4, false>();
-    } else {
-        launch.template operator()<most / 8, 4, false>();
-    }
+    constexpr std::span table = panel_block_shapes(sizeof(T));
+    const PanelBlockChoice choice = choose_panel_block(A.rows, A.cols, sizeof(T));
+    with_row<table.size()>(choice.row, [&](auto row) {
+        constexpr PanelBlockShape shape = table[row];
+        launch_clusters(ctx, factor_panel_block_kernel<T, shape.rows, shape.cols, shape.streams>, 1, choice.blocks,
+                        panel_threads, 0,
+                        PanelBlock<T>{A.rows, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, choice.rows});
+    });
 }
 
 /// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that
@@ -106,8 +77,8 @@ void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matrix
     const Index strips = (C.cols + strip_width - 1) / strip_width;
     const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
     const StripOperands<T> operands{V.rows, V.cols, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
-    launch_clusters(ctx, op == Op::Transpose ? apply_strip<T, true> : apply_strip<T, false>, strips, grid.blocks,
-                    strip_threads, sizeof(ApplyShared<T>), operands);
+    launch_clusters(ctx, op == Op::Transpose ? apply_strip_kernel<T, true> : apply_strip_kernel<T, false>, strips,
+                    grid.blocks, strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
 /// op(A), as an operand of products or as their result.
@@ -136,9 +107,8 @@ void multiply(Context<Cuda>& ctx, T alpha, Operand<const T> A, Operand<const T> 
 template <class T>
 void multiply_by_blocks(Context<Cuda>& ctx, Index k, bool upper, T alpha, Operand<const T> A, Operand<const T> B,
                         T beta, Operand<T> C) {
-    constexpr Index block = Tuning<Cuda>::triangle_block;
-    for (Index i = 0; i < k; i += block) {
-        const Range rows{i, std::min(k, i + block)}, inner = upper ? Range{i, k} : Range{0, rows.end};
+    for (Index i = 0; i < k; i += triangle_block) {
+        const Range rows{i, std::min(k, i + triangle_block)}, inner = upper ? Range{i, k} : Range{0, rows.end};
         multiply<T>(ctx, alpha, A.block(rows, inner), B.row_block(inner), beta, C.row_block(rows));
     }
 }
@@ -181,8 +151,7 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
                    MatrixView<T, Cuda> C) {
     using Tuned = Tuning<Cuda>;
     const Index m = V.rows, k = V.cols, p = C.cols;
-    if (k > Tuned::triangle_block && p >= Tuned::least_cols_by_blocks) return apply_by_blocks<T>(ctx, op, V, Tf, C);
-    const bool all = m * k * Index(sizeof(T)) <= Tuned::most_copied_bytes;
+    const bool all = m * k * Index(sizeof(T)) <= Tuned::max_copied_bytes;
     // the rest starts at a boundary of the memory
     const Index boundary = ceil_div(k, Tuned::boundary_rows) * Tuned::boundary_rows;
     const Range copied{0, all ? m : std::min(m, boundary)}, rest{copied.end, m};
@@ -237,13 +206,6 @@ void join_t(Context<Cuda>& ctx, Index width, MatrixView<const T, Cuda> G, Matrix
     }
 }
 
-/// Whether H of k reflectors of m rows is applied to p columns by halves.
-bool applies_by_halves(Arithmetic arithmetic, Index m, Index k, Index p) {
-    return arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= Tuning<Cuda>::least_updated_cols(m, k);
-}
-
-/// From this number of columns on, VᵀV of the rows below the triangle is a corrected product.
-constexpr Index least_corrected_gram = 256;
 /// G := VᵀV, V being its unit triangle and the rows below it.
 template <class T>
 void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cuda> G) {
@@ -254,8 +216,9 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     const auto rest = V.row_block({k, V.rows});
     const auto multiply_rest = [&] {
         if constexpr (std::is_same_v<T, float>) {
-            if (k >= least_corrected_gram) {
-                return multiply_corrected(ctx, split_matrix(ctx, frame, Op::Transpose, false, rest, nullptr), rest, G);
+            if (k >= min_corrected_gram) {
+                return multiply_corrected(ctx, corrected_operand(ctx, frame, Op::Transpose, false, rest, nullptr), rest,
+                                          G);
             }
         }
         multiply_transposed<T>(ctx, rest, rest, G);
@@ -285,7 +248,7 @@ template <class T>
 void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     const Index m = A.rows, n = A.cols;
     set_zero<T>(ctx, Tf);
-    const Index width = block_width<T>(m);
+    const Index width = panel_block_width(m, sizeof(T));
     for (Index c = 0; c < n; c += width) {
         const Index end = std::min(n, c + width);
         const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
@@ -305,7 +268,7 @@ template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside) {
     if (A.empty()) return;
     const Index all = ctx.state().multiprocessors;
-    if (strips::width_of<T>(A.rows) > 0) {
+    if (choose_panel(A.rows, sizeof(T)) == PanelKernel::Strips) {
         factor_in_strips<T>(
             ctx, A, Tf,
             columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, sizeof(T), A.cols, columns_beside) : all);
@@ -317,20 +280,19 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_be
 
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic arithmetic) {
-    using Tuned = Tuning<Cuda>;
-    const Index k = V.cols;
-    if (k == 0 || C.cols == 0) return;
-    if constexpr (std::is_same_v<T, float>) {
-        if (applies_by_halves(arithmetic, V.rows, k, C.cols)) {
-            Arena::Frame frame(ctx);
-            return apply_by_halves(ctx, split_reflectors(ctx, frame, op, V, Tf), C);
-        }
-    }
-    if (k <= t_width && C.cols <= Tuned::most_strip_cols && C.rows <= Tuned::most_strip_rows) {
-        apply_strips<T>(ctx, op, V, Tf, C);
-        ctx.state().add_flops(4.0 * V.rows * k * C.cols);
-    } else {
-        apply_by_gemm<T>(ctx, op, V, Tf, C);
+    if (V.cols == 0 || C.cols == 0) return;
+    switch (choose_update(V.rows, V.cols, C.cols, sizeof(T), arithmetic)) {
+        case UpdateKernel::Corrected:
+            if constexpr (std::is_same_v<T, float>) {
+                Arena::Frame frame(ctx);
+                apply_corrected(ctx, corrected_reflectors(ctx, frame, op, V, Tf), C);
+            }
+            return;
+        case UpdateKernel::Strips:
+            apply_strips<T>(ctx, op, V, Tf, C);
+            return ctx.state().add_flops(4.0 * V.rows * V.cols * C.cols);
+        case UpdateKernel::Gemm: return apply_by_gemm<T>(ctx, op, V, Tf, C);
+        case UpdateKernel::GemmByBlocks: return apply_by_blocks<T>(ctx, op, V, Tf, C);
     }
 }
 
@@ -343,21 +305,21 @@ void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> pa
 template <>
 struct PanelProduct<float, Cuda>::Shared {
     Arena::Frame frame;
-    SplitReflectors H;
+    CorrectedReflectors H;
 };
 template <>
 PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
                                         MatrixView<const float, Cuda> Tf, Index cols, Arithmetic arithmetic)
     : ctx_(ctx), op_(op), V_(V), Tf_(Tf), arithmetic_(arithmetic) {
-    if (!applies_by_halves(arithmetic, V.rows, V.cols, cols)) return;
+    if (choose_update(V.rows, V.cols, cols, sizeof(float), arithmetic) != UpdateKernel::Corrected) return;
     shared_.reset(new Shared{Arena::Frame(ctx), {}});
-    shared_->H = split_reflectors(ctx, shared_->frame, op, V, Tf);
+    shared_->H = corrected_reflectors(ctx, shared_->frame, op, V, Tf);
 }
 template <>
 PanelProduct<float, Cuda>::~PanelProduct() = default;
 template <>
 void PanelProduct<float, Cuda>::apply(MatrixView<float, Cuda> C) const {
-    if (shared_) return apply_by_halves(ctx_, shared_->H, C);
+    if (shared_) return apply_corrected(ctx_, shared_->H, C);
     apply_panel<float>(ctx_, op_, V_, Tf_, C, arithmetic_);
 }
 template class PanelProduct<double, Cuda>;
@@ -440,8 +402,8 @@ template <class T, class D>
 void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> tau, View<T, D> Tf) {
     if (G.cols == 0) return;
     set_zero<T>(ctx, Tf);
-    diagonal_t<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
-    check_launch("diagonal_t");
+    diagonal_t_kernel<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
+    check_launch("diagonal_t_kernel");
     join_t<T>(ctx, t_width, G, Tf);
 }
 

@@ -6,11 +6,9 @@
 //
 // 16·31 multiply-adds a lane in chains of eight, T in shared memory: bound by latency, about 2 µs.
 
-#include "quoin/cuda.hpp"
+#include "cuda/kernel_choice.hpp"
 
 namespace quoin::cuda {
-
-inline constexpr int t_width = 32;
 
 /// products[j][l] = v_lᵀv_j for l < j, and finite for the l that fill up a multiple of eight. T k×k, zeros below its
 /// diagonal.

@@ -1,17 +1,18 @@
 #pragma once
 
-// C := X B in f32 by three products of f16 (split_numbers.cuh), X n×K, B K×p.
+// C := X B in f32 by three products of f16 (halves.cuh), X n×K, B K×p.
 //
-//   make_image         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by 64 columns, hi
-//                      before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
-//   corrected_product  a block 128×128 of C, for some or all of K:
+//   make_image_kernel         X as hi and lo, tile by tile, as the tensor cores read them in shared memory: 128 rows by
+//                             64 columns, hi before lo, 16 KiB each, zeros beyond X. A bulk copy brings a tile.
+//   corrected_product_kernel  a block 128×128 of C, for some or all of K:
 //
 //                      X's image ──bulk copies──▶ shared memory, `stages` tiles ──┐
 //                                                                                 ├──▶ wgmma m64n128k16: Cᵀ += Bᵀ Xᵀ
 //                      B ──▶ registers, a tile ahead; hi and lo are made there ───┘
 //
-//                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the other's
-//                      products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once for 128 rows of X.
+//                      One warpgroup copies, two multiply, 64 columns of B each. While one splits its next operands the
+//                      other's products keep the tensor cores busy. H200: 620 to 650 TFLOP/s of f16, and B is read once
+//                      for 128 rows of X.
 //
 // The tensor cores cut sums off where they should round. Each tile's sum of 64 terms starts from zero, and these are
 // added in f32.
@@ -19,7 +20,7 @@
 #include "cuda/arch/sm90_wgmma.cuh"
 #include "cuda/elements/batch_entries.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/products/split_numbers.cuh"
+#include "cuda/products/halves.cuh"
 
 namespace quoin::cuda::corrected {
 
@@ -44,7 +45,7 @@ struct Image {
 /// sector of 32 bytes.
 template <bool unit_lower, bool transpose>
 __global__ void __launch_bounds__(element_threads)
-    make_image(MatrixView<const float, Cuda> A, const unsigned* largest, Image image) {
+    make_image_kernel(MatrixView<const float, Cuda> A, const unsigned* largest, Image image) {
     const float scale = scalbnf(1.0f, exponent_of_scale(largest));
     const Index groups = 8 * image.col_blocks(), padded = tile_rows * image.row_blocks(), total = padded * groups;
     const bool pairs = transpose && reinterpret_cast<std::uintptr_t>(A.data) % sizeof(float2) == 0 && A.ld % 2 == 0;
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(element_threads)
             } else {
                 pair = {entry_of<unit_lower>(A, row, K), entry_of<unit_lower>(A, row, K + 1)};
             }
-            split_pair(scale * pair.x, scale * pair.y, hi[q], lo[q]);
+            halves_of_pair(scale * pair.x, scale * pair.y, hi[q], lo[q]);
         }
         store_group(image.tile_of(row / tile_rows, group / 8), tile, static_cast<int>(row % tile_rows),
                     static_cast<int>(group % 8), hi, lo);
@@ -127,8 +128,8 @@ __device__ __forceinline__ Shared& open_shared() {
 /// of B are neighbours. `aligned`: columns of B are at multiples of 16 bytes.
 template <bool aligned>
 __global__ void __launch_bounds__(threads, 1)
-    corrected_product(Image X, const unsigned* largest, MatrixView<const float, Cuda> B, Index tiles_each,
-                      MatrixView<float, Cuda> C) {
+    corrected_product_kernel(Image X, const unsigned* largest, MatrixView<const float, Cuda> B, Index tiles_each,
+                             MatrixView<float, Cuda> C) {
     Shared& s = open_shared();
     const Index row_blocks = X.row_blocks(), row_block = blockIdx.x % row_blocks, first = blockIdx.z * tiles_each;
     const int count = static_cast<int>(min(tiles_each, X.col_blocks() - first));
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(threads, 1)
     const float* const from = B.data + first * tile_cols + 4 * q;
     const float* const column[2] = {from + min(p[0], B.cols - 1) * B.ld, from + min(p[1], B.cols - 1) * B.ld};
     const int rows = static_cast<int>(min(B.rows - first * tile_cols, Index(count) * tile_cols));
-    constexpr float scale = 1 << split_exponent;
+    constexpr float scale = 1 << halves_exponent;
     float d[64] = {}, sums[64] = {}, next[2][steps][4];
     unsigned hi[steps][4], lo[steps][4];
     const auto load = [&](int i) {
@@ -160,8 +161,8 @@ __global__ void __launch_bounds__(threads, 1)
         for (int x = 0; x < 2 * steps; ++x) {
             const int h = x % 2, step = x / 2;
             const auto& b = next[h][step];
-            split_pair(scale * b[0], scale * b[1], hi[step][h], lo[step][h]);
-            split_pair(scale * b[2], scale * b[3], hi[step][2 + h], lo[step][2 + h]);
+            halves_of_pair(scale * b[0], scale * b[1], hi[step][h], lo[step][h]);
+            halves_of_pair(scale * b[2], scale * b[3], hi[step][2 + h], lo[step][2 + h]);
         }
         if (i + 1 < count) load(i + 1);
         s.full[i % stages].receive(i / stages);

@@ -18,7 +18,7 @@
 
 namespace quoin::cuda::corrected {
 
-inline constexpr int most_update_depth = 2 * tile_rows;
+inline constexpr int max_update_depth = 2 * tile_rows;
 
 /// Four neighbours of a column. `left` of them exist.
 template <bool aligned>
@@ -47,8 +47,8 @@ __device__ __forceinline__ void store_four(const float (&from)[4], Index left, f
 /// V's rows. Blocks that share rows of V follow each other. `aligned`: columns of C are at multiples of 16 bytes.
 template <int row_blocks, bool aligned>
 __global__ void __launch_bounds__(threads, 1)
-    corrected_update(Image X, MatrixView<const float, Cuda> W, const unsigned* largest, Index tiles_each,
-                     MatrixView<float, Cuda> C) {
+    corrected_update_kernel(Image X, MatrixView<const float, Cuda> W, const unsigned* largest, Index tiles_each,
+                            MatrixView<float, Cuda> C) {
     Shared& s = open_shared();
     const Index col_blocks = (C.cols + p_block - 1) / p_block, first = blockIdx.x / col_blocks * tiles_each;
     const int count = static_cast<int>(min(tiles_each, X.col_blocks() - first));
@@ -66,13 +66,13 @@ __global__ void __launch_bounds__(threads, 1)
 #pragma unroll
         for (int x = 0; x < 4 * row_blocks * depth_steps; ++x) {
             const Index i = x / 4 * 16 + x % 4 / 2 * 8 + 2 * q, j = p[x % 2];
-            split_pair(scale * entry_of<false>(W, i, j), scale * entry_of<false>(W, i + 1, j), hi[x / 4][x % 4],
-                       lo[x / 4][x % 4]);
+            halves_of_pair(scale * entry_of<false>(W, i, j), scale * entry_of<false>(W, i + 1, j), hi[x / 4][x % 4],
+                           lo[x / 4][x % 4]);
         }
 #pragma unroll
         for (int x = 0; x < 4 * row_blocks * depth_steps; ++x) settle(hi[x / 4][x % 4]), settle(lo[x / 4][x % 4]);
     }
-    const float alpha = scalbnf(1.0f, -split_exponent - exponent_of_scale(largest));
+    const float alpha = scalbnf(1.0f, -halves_exponent - exponent_of_scale(largest));
     for (int i = 0; i < count; ++i) {
         float d[32], c[2][4][4];
         begin_products();

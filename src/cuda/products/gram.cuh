@@ -33,12 +33,12 @@ constexpr int gram_rows = 32, gram_ld = gram_rows + 4, gram_stages = 3, gram_hei
 /// Warps of a block, a multiple of four for the four schedulers. A warp's registers hold up to 7 units. n = 128 has 40
 /// units: five for each of two warps of a scheduler, or four for each of three. f32 is widened on its way, and needs
 /// the third warp more.
-constexpr int gram_warps = 12, few_gram_warps = 8, most_units_of_warp = 7;
+constexpr int gram_warps = 12, few_gram_warps = 8, max_units_of_warp = 7;
 template <class T>
 constexpr bool takes_few_warps(int units) {
     const int few = ceil_div(units, few_gram_warps), many = ceil_div(units, gram_warps);
     constexpr int cost = std::is_same_v<T, float> ? 5 : 4;
-    return few <= most_units_of_warp && few * few_gram_warps * cost < many * gram_warps * 4;
+    return few <= max_units_of_warp && few * few_gram_warps * cost < many * gram_warps * 4;
 }
 
 /// The operands: A (m×n) and B (m×p), or A alone. Block (x, y) multiplies `width` columns of B, a multiple of 8, from y
@@ -183,14 +183,14 @@ __global__ void __launch_bounds__(warps * 32, 1)
 }
 
 /// Units that a block's registers hold.
-constexpr int most_gram_units = most_units_of_warp * gram_warps;
+constexpr int max_gram_units = max_units_of_warp * gram_warps;
 
 template <class T, int warps, bool cross>
 cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3 grid, int stage_cols, double* parts,
                         bool accumulate, cudaStream_t stream) {
     constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
     const std::size_t bytes = sizeof(T) * gram_stages * gram_ld * stage_cols;
-    return with_constant<1, most_units_of_warp>(ceil_div(unit_count, warps), [&](auto count) {
+    return with_constant<1, max_units_of_warp>(ceil_div(unit_count, warps), [&](auto count) {
         constexpr int units = count < least ? least : count;
         return launch(gram_kernel<T, units, warps, cross>, {grid, warps * 32, bytes}, stream, m, of, parts, accumulate);
     });
@@ -200,7 +200,7 @@ cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3
 struct GramGrid {
     int units, groups, blocks;
     GramGrid(Index m, int n, int multiprocessors)
-        : units(unit_count(ceil_div(n, 8), gram_height)), groups(ceil_div(units, most_gram_units)) {
+        : units(unit_count(ceil_div(n, 8), gram_height)), groups(ceil_div(units, max_gram_units)) {
         const Index slabs = ceil_div(m, Index(gram_rows));
         blocks = static_cast<int>(std::max<Index>(1, std::min<Index>(multiprocessors / groups, slabs)));
     }
@@ -225,8 +225,8 @@ struct CrossGrid {
     int strips, width, groups, blocks;
     /// 0 < n <= 256, 0 < p <= 256
     CrossGrid(Index m, int n, int p, int multiprocessors) : strips(ceil_div(n, gram_height)) {
-        const int tiles = ceil_div(p, 8), most_tiles = most_gram_units / strips;
-        groups = ceil_div(tiles, most_tiles);
+        const int tiles = ceil_div(p, 8), max_tiles = max_gram_units / strips;
+        groups = ceil_div(tiles, max_tiles);
         width = 8 * ceil_div(tiles, groups);
         groups = ceil_div(tiles, width / 8);
         const Index slabs = ceil_div(m, Index(gram_rows));

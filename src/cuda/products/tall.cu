@@ -3,15 +3,16 @@
 // If they are few, or the product is wide, they go into C one after the other. Otherwise one batched GEMM makes the n×p
 // product of each run, and `sum_parts` adds them in order, in double.
 //
-//   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in blocks
-//              of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an element are
-//              then added in order of s. 8 KiB shared. Reads every part once. Bound by memory.
+//   sum_parts  threads for all multiprocessors, but no more an element of C than there are parts, and 32 at most, in
+//              blocks of 1024: thread (e, s) of `slices` adds the parts s, s + slices, … of element e; the sums of an
+//              element are then added in order of s. 8 KiB shared. Reads every part once. Bound by memory.
 
 #include <type_traits>
 
-#include "cuda/products/gram.cuh"
 #include "cuda/elements/elementwise.cuh"
-#include "cuda/products/split_products.hpp"
+#include "cuda/kernel_choice.hpp"
+#include "cuda/products/gram.cuh"
+#include "cuda/products/products_by_halves.hpp"
 #include "cuda/products/subtract_product.cuh"
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"
@@ -68,7 +69,7 @@ void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accum
 Index cuda::rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     const Index tiles = ((n + 63) / 64) * ((p + 63) / 64);
     const Index wanted = m * tiles / (2 * ctx.state().multiprocessors);
-    return (std::clamp<Index>(wanted, Tuning<Cuda>::least_part_rows, Tuning<Cuda>::most_part_rows) + 63) / 64 * 64;
+    return (std::clamp<Index>(wanted, Tuning<Cuda>::min_part_rows, Tuning<Cuda>::max_part_rows) + 63) / 64 * 64;
 }
 
 namespace {
@@ -149,11 +150,10 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
                          Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * A.rows * A.cols * B.cols);
     if constexpr (std::is_same_v<T, float>) {
-        if (pays_by_halves(arithmetic, A.rows, A.cols, B.cols)) {
-            return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
-        }
-        if (arithmetic != study::TF32 && Tuning<Cuda>::few_columns_in_inner_product(A.rows, A.cols, B.cols)) {
-            return multiply_few(ctx, A, B, C, accumulate);
+        switch (choose_inner_product(A.rows, A.cols, B.cols, sizeof(T), arithmetic)) {
+            case ProductKernel::Halves: return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
+            case ProductKernel::FewColumns: return multiply_few(ctx, A, B, C, accumulate);
+            case ProductKernel::Library: break;
         }
     }
     const TensorMath math(ctx, arithmetic == study::TF32);
@@ -164,11 +164,10 @@ template <class T, class D>
 void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C, Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
     if constexpr (std::is_same_v<T, float>) {
-        if (pays_by_halves(arithmetic, C.rows, A.cols, C.cols)) {
-            return subtract_product_by_halves(ctx, arithmetic, A, B, C);
-        }
-        if (arithmetic != study::TF32 && Tuning<Cuda>::few_columns_in_update(C.rows, A.cols, C.cols)) {
-            return subtract_few(ctx, A, B, C);
+        switch (choose_subtracted_product(C.rows, A.cols, C.cols, sizeof(T), arithmetic)) {
+            case ProductKernel::Halves: return subtract_product_by_halves(ctx, arithmetic, A, B, C);
+            case ProductKernel::FewColumns: return subtract_few(ctx, A, B, C);
+            case ProductKernel::Library: break;
         }
     }
     const TensorMath math(ctx, arithmetic == study::TF32);
@@ -181,8 +180,9 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
     Index done = 0;  // columns of Q
     if constexpr (std::is_same_v<T, float>) {
         // as many at a time as there is room for the halves of
-        Index width = pays_by_halves(arithmetic, W.rows, Q.cols, W.cols) ? Q.cols : 0;
-        while (done < Q.cols && width >= Tuning<Cuda>::least_halved) {
+        const ProductKernel kernel = choose_inner_product(W.rows, Q.cols, W.cols, sizeof(T), arithmetic);
+        Index width = kernel == ProductKernel::Halves ? Q.cols : 0;
+        while (done < Q.cols && width >= Tuning<Cuda>::min_halved) {
             const Range cols{done, std::min(Q.cols, done + width)};
             if (project_by_halves(ctx, arithmetic, again, Q.col_block(cols), W, S.row_block(cols))) {
                 done = cols.end;

@@ -40,12 +40,6 @@ cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cuda
     return cudaGetLastError();
 }
 
-/// work(kernel) for the first kernel that `holds(kernel)`. Whether there is one.
-template <class Holds, class Work, class... Kernels>
-bool with_first(Holds holds, Work work, Kernels... kernels) {
-    return ((holds(kernels) && (work(kernels), true)) || ...);
-}
-
 /// work(x) for an x from `least` to `most` as a constant; cudaErrorInvalidValue for any other.
 template <int least, int most, class Work>
 cudaError_t with_constant(int x, Work work) {

@@ -13,7 +13,8 @@ namespace {
 constexpr int store_threads = 256;
 
 /// One block.
-__global__ void __launch_bounds__(store_threads) store_words(const unsigned* from, unsigned* to, std::size_t count) {
+__global__ void __launch_bounds__(store_threads)
+    store_words_kernel(const unsigned* from, unsigned* to, std::size_t count) {
     for (std::size_t i = threadIdx.x; i < count; i += store_threads) to[i] = from[i];
 }
 
@@ -22,9 +23,9 @@ __global__ void __launch_bounds__(store_threads) store_words(const unsigned* fro
 void Context<Cuda>::State::send_words(const void* p, std::size_t count) {
     void* const read = read_back_.at_least(std::max<std::size_t>(4 * count, 1 << 16));
     if (count > 0 && side_copies_out_) {
-        store_words<<<1, store_threads, 0, queue_.stream>>>(static_cast<const unsigned*>(p),
-                                                            static_cast<unsigned*>(read), count);
-        cuda::check_launch("store_words");
+        store_words_kernel<<<1, store_threads, 0, queue_.stream>>>(static_cast<const unsigned*>(p),
+                                                                   static_cast<unsigned*>(read), count);
+        cuda::check_launch("store_words_kernel");
     } else if (count > 0) {
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(read, p, 4 * count, cudaMemcpyDeviceToHost, queue_.stream));
     }

@@ -22,7 +22,7 @@ namespace cuda {
 namespace {
 
 /// The widest row of a two-dimensional copy that CUDA takes.
-constexpr Index most_pitch = std::numeric_limits<std::int32_t>::max();
+constexpr Index max_pitch = std::numeric_limits<std::int32_t>::max();
 
 bool is_pinned(const void* p) {
     cudaPointerAttributes attributes;
@@ -40,7 +40,7 @@ void enqueue_copy(T* to, Index to_ld, const T* from, Index from_ld, Index h, Ind
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(to, from, h * q * size, kind, stream));
         return;
     }
-    if (q > 1 && std::max(to_ld, from_ld) * size <= most_pitch) {
+    if (q > 1 && std::max(to_ld, from_ld) * size <= max_pitch) {
         QUOIN_CUDA_CHECK(cudaMemcpy2DAsync(to, to_ld * size, from, from_ld * size, h * size, q, kind, stream));
         return;
     }
@@ -272,7 +272,7 @@ void Staging::finish(cudaStream_t stream) { order(begun_, host_, stream); }
 
 using namespace cuda;
 
-// ---- The caller waits -----------------------------------------------------------------------------------------------------
+// ---- The caller waits -----------------------------------------------------------------------------------------------
 
 template <class T>
 void copy_to_device(Context<Cuda>& ctx, MatrixView<const T, Host> A, MatrixView<T, Cuda> B) {
@@ -328,7 +328,7 @@ void copy_rows_to_host(Context<D>& ctx, View<const T, D> A, const RowWriter<T>& 
     ctx.wait();
 }
 
-// ---- Nobody waits -----------------------------------------------------------------------------------------------------------
+// ---- Nobody waits ---------------------------------------------------------------------------------------------------
 
 template <>
 Context<Cuda>& copy_in_stream(Context<Cuda>& ctx) {

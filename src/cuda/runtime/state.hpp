@@ -211,7 +211,8 @@ private:
         for (const auto& one : lanes_) work(*one);
     }
     std::unique_ptr<Context<Host>> host_;
-    bool side_copies_out_ = false;  ///< whether a side stream of this context, or of its main context, copies matrices out
+    /// whether a side stream of this context, or of its main context, copies matrices out
+    bool side_copies_out_ = false;
     cudaEvent_t event_ = nullptr, sent_ = nullptr;
     unsigned long long* counters_of_checks_ = nullptr;
     cuda::Pinned read_back_, panel_staging_;

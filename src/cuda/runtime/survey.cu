@@ -6,7 +6,7 @@ namespace quoin {
 namespace {
 
 /// Stands for every kernel of the library: compiled for the same architectures.
-__global__ void probe() {}
+__global__ void probe_kernel() {}
 
 std::string problem_of(cudaError_t status) { return status == cudaSuccess ? "" : cudaGetErrorString(status); }
 
@@ -22,7 +22,7 @@ Gpu describe(int device) {
         gpu.capability_minor = properties.minor;
         status = cudaMemGetInfo(&gpu.memory.free, &gpu.memory.total);
     }
-    if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, probe);
+    if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, probe_kernel);
     gpu.problem = problem_of(status);
     cudaGetLastError();
     return gpu;

@@ -16,28 +16,6 @@ namespace {
 
 using namespace cuda;
 
-template <int rows_, int group_>
-struct ColumnsKernel {
-    static constexpr int rows = rows_, group = group_;
-};
-
-/// work(kernel) for the first kernel that holds m×n matrices in the registers of a group of lanes. False if none does.
-template <class Work>
-bool with_columns(Index m, Index n, Work work) {
-    return with_first([&](auto kernel) { return m <= kernel.rows && n <= kernel.group; }, work, ColumnsKernel<16, 8>(),
-                      ColumnsKernel<16, 16>(), ColumnsKernel<64, 8>(), ColumnsKernel<32, 32>(),
-                      ColumnsKernel<64, 32>());
-}
-bool in_columns(Index m, Index n) {
-    return with_columns(m, n, [](auto) {});
-}
-bool in_threads(Index m, Index n) { return m <= thread_side && n <= thread_side; }
-/// Whether one kernel holds whole matrices in registers, and leaves V, R and tau as LAPACK has them.
-template <class T>
-bool is_held(Index m, Index n) {
-    return in_columns(m, n) || rows::holds<T>(m, n);
-}
-
 unsigned grid_of(int group, Index count) {
     const Index each = column_threads / group;
     return static_cast<unsigned>((count + each - 1) / each);
@@ -122,21 +100,11 @@ void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
 }  // namespace
 
 template <class T>
-bool SmallBatch<T, Cuda>::fits(Index m, Index n, Arithmetic arithmetic) {
-    const bool full_precision = arithmetic == Arithmetic::Auto ||
-                                arithmetic == (std::is_same_v<T, float> ? Arithmetic::Corrected : Arithmetic::Native);
-    if (m <= 0 || n <= 0 || n >= 1 << 30) return false;
-    const bool in_strips =
-        full_precision && strips::width_of<T>(m) > 0 && std::min(n, m) <= Tuning<Cuda>::most_alone_cols(sizeof(T));
-    return is_held<T>(m, n) || in_strips;
-}
-
-template <class T>
 SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory)
-    : m_(m), n_(n), k_(std::min(m, n)), in_strips_(!is_held<T>(m, n)), tau_(ctx, k_, count) {
-    if (in_strips_) {
+    : m_(m), n_(n), k_(std::min(m, n)), choice_(choose_batch(m, n, sizeof(T))), tau_(ctx, k_, count) {
+    if (in_strips()) {
         const auto size = strips_size(count);
-        const Index width = strips::width_of<T>(m);
+        const Index width = size.width;
         factor_ = Matrix<T, Cuda>(ctx, size.tiles * 8 * width, size.pieces * count);
         squares_ = Matrix<T, Cuda>(ctx, 2 * width * width, size.panels * count);
     } else {
@@ -146,7 +114,7 @@ SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index coun
 
 template <class T>
 std::optional<LapackQR<T, Cuda>> SmallBatch<T, Cuda>::take_lapack() {
-    if (in_strips_) return {};
+    if (in_strips()) return {};
     return LapackQR<T, Cuda>{std::move(factor_), std::move(tau_)};
 }
 
@@ -168,26 +136,30 @@ strips::StripFactors<T> SmallBatch<T, Cuda>::strips_from(Index first) const {
 
 namespace {
 
-/// Matrices that threads, groups of lanes or clusters hold.
+/// Factors matrices that threads, groups of lanes or clusters hold.
 template <class T>
-Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, Cuda> A, Members members,
-                  bool check_finite, const BatchOutputs<T>& out) {
+Index factor_held(Context<Cuda>& ctx, BatchChoice choice, const BatchSize& size, BatchView<const T, Cuda> A,
+                  Members members, bool check_finite, const BatchOutputs<T>& out) {
     ctx.state().add_flops((out.form_q ? 4.0 : 2.0) * size.m * size.n * size.k * size.count);
     return find_bad(ctx, members, check_finite, [&](const FiniteCheck& check) {
         const Entries<const T> entries(ctx, A, members);
-        if (in_threads(size.m, size.n)) {
-            factor_in_threads<T>
-                <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, check);
-            return check_launch("factor_in_threads");
+        switch (choice.kernel) {
+            case BatchKernel::ThreadPerMatrix:
+                factor_in_threads_kernel<T>
+                    <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, check);
+                return check_launch("factor_in_threads_kernel");
+            case BatchKernel::ThreadPerColumn:
+                with_row<std::size(column_lanes)>(choice.row, [&](auto row) {
+                    constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
+                    const auto kernel = out.form_q ? factor_columns_kernel<T, rows, group, true>
+                                                   : factor_columns_kernel<T, rows, group, false>;
+                    kernel<<<grid_of(group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out, check);
+                });
+                return check_launch("factor_columns_kernel");
+            case BatchKernel::ClusterPerMatrix: return rows::factor<T>(ctx, choice.row, size, entries, out, check);
+            case BatchKernel::Strips:
+            case BatchKernel::None: break;
         }
-        if (!in_columns(size.m, size.n)) return rows::factor<T>(ctx, size, entries, out, check);
-        with_columns(size.m, size.n, [&]<class Kernel>(Kernel) {
-            constexpr int rows = Kernel::rows, group = Kernel::group;
-            const auto kernel =
-                out.form_q ? factor_columns<T, rows, group, true> : factor_columns<T, rows, group, false>;
-            kernel<<<grid_of(Kernel::group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out, check);
-        });
-        check_launch("factor_columns");
     });
 }
 
@@ -195,9 +167,9 @@ Index factor_held(Context<Cuda>& ctx, const BatchSize& size, BatchView<const T, 
 
 template <class T>
 Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite) {
-    if (!in_strips_) {
+    if (!in_strips()) {
         return factor_held<T>(
-            ctx, columns_size(members.count), A, members, check_finite,
+            ctx, choice_, columns_size(members.count), A, members, check_finite,
             {Factor::VR, false, {factor_.data(), 1, factor_.ld(), factor_.ld() * n_}, {tau_.data(), 1, k_, k_}});
     }
     ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
@@ -210,9 +182,10 @@ template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                                      bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    if (is_held<T>(m, n)) {
+    const BatchChoice choice = choose_batch(m, n, sizeof(T));
+    if (choice.kernel != BatchKernel::Strips) {
         const BatchSize size(members.count, m, n, m);
-        return factor_held<T>(ctx, size, A, members, check_finite,
+        return factor_held<T>(ctx, choice, size, A, members, check_finite,
                               {kept, form_q, Entries<T>(ctx, B, members),
                                Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});
     }
@@ -228,7 +201,7 @@ Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, Batch
 template <class T>
 void SmallBatch<T, Cuda>::unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const {
     const Entries<T> entries(ctx, B, members);
-    if (in_strips_) return strips::unpack<T>(ctx, strips_size(members.count), strips_from(0), factor, entries);
+    if (in_strips()) return strips::unpack<T>(ctx, strips_size(members.count), strips_from(0), factor, entries);
     const BatchEntries<T>& to = entries;
     const bool upper = factor == Factor::R;
     const Index rows = upper ? k_ : m_;
@@ -252,21 +225,25 @@ template <class T>
 void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
                                 const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) const {
     if (count == 0 || p == 0) return;
-    if (in_strips_)
-        return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
     const T *const X = factor_.data() + first * factor_.ld() * n_, *const tau = tau_.data() + first * k_;
-    if (in_threads(m_, n_)) {
-        apply_in_threads<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
-            columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
-        return check_launch("apply_in_threads");
-    }
-    if (!in_columns(m_, n_)) return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
-    with_columns(m_, n_, [&]<class Kernel>(Kernel) {
-        apply_columns<T, Kernel::rows, Kernel::group>
-            <<<grid_of(Kernel::group, count), column_threads, 0, ctx.stream()>>>(
+    switch (choice_.kernel) {
+        case BatchKernel::ThreadPerMatrix:
+            apply_in_threads_kernel<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
                 columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
-    });
-    check_launch("apply_columns");
+            return check_launch("apply_in_threads_kernel");
+        case BatchKernel::ThreadPerColumn:
+            with_row<std::size(column_lanes)>(choice_.row, [&](auto row) {
+                constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
+                apply_columns_kernel<T, rows, group><<<grid_of(group, count), column_threads, 0, ctx.stream()>>>(
+                    columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+            });
+            return check_launch("apply_columns_kernel");
+        case BatchKernel::ClusterPerMatrix:
+            return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
+        case BatchKernel::Strips:
+            return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
+        case BatchKernel::None: break;
+    }
 }
 
 template <class T>

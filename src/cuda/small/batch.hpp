@@ -1,14 +1,13 @@
 #pragma once
 
-// Matrices of one shape, all in one launch. Up to 4×4 a thread holds a matrix (small/thread_per_matrix.cuh), small ones
-// have a thread for each column (small/thread_per_column.cuh), taller ones of few columns a cluster
-// (small/cluster_per_matrix.cuh). All three are in LAPACK's format. Larger ones go strip by strip (strips/strips.cuh).
+// Matrices of one shape, all in one launch, by the kernel that `choose_batch` chooses. Kernels that hold a whole matrix
+// in registers leave V, R and tau in LAPACK's format, strips in their own.
 
 #include <functional>
 #include <optional>
 
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/device.hpp"
-#include "cuda/tuning.hpp"
 #include "primitives/small_batch.hpp"
 
 namespace quoin {
@@ -27,12 +26,11 @@ struct StripFactors;
 template <class T>
 class SmallBatch<T, Cuda> {
 public:
-    static bool fits(Index m, Index n, Arithmetic arithmetic);
+    static bool fits(Index m, Index n, Arithmetic arithmetic) { return cuda::is_batch(m, n, sizeof(T), arithmetic); }
     static bool pays_alone(Index m, Index n, Arithmetic arithmetic) {
-        return fits(m, n, arithmetic) &&
-               (n <= Tuning<Cuda>::most_alone_cols(sizeof(T)) || m * n <= Tuning<Cuda>::most_alone);
+        return cuda::is_batch_of_one(m, n, sizeof(T), arithmetic);
     }
-    static bool applies_alone(Index m, Index p) { return m * p <= Tuning<Cuda>::most_alone; }
+    static bool applies_alone(Index m, Index p) { return cuda::applies_batch_of_one(m, p); }
     SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory = nullptr);
     std::optional<LapackQR<T, Cuda>> take_lapack();
 
@@ -46,7 +44,7 @@ public:
     void form_q(Context<Cuda>& ctx, Members members, BatchView<const T, Cuda> E, BatchView<T, Cuda> Q) const;
     void apply_q(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> from,
                  BatchView<T, Cuda> to) const;
-    static bool solves(Index m, Index n);
+    static bool solves(Index, Index n) { return cuda::batch_solve_row(n) >= 0; }
     bool solve(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> B, double rcond, bool ask,
                BatchView<T, Cuda> X, BatchView<T, Cuda> norms, BatchView<T, Cuda> conditions) const;
 
@@ -58,8 +56,10 @@ private:
     void apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
                const cuda::BatchEntries<const T>& from, bool identity, const cuda::BatchEntries<T>& to) const;
 
+    bool in_strips() const { return choice_.kernel == cuda::BatchKernel::Strips; }
+
     Index m_, n_, k_;
-    bool in_strips_;  ///< or V and R column-major
+    cuda::BatchChoice choice_;
     Matrix<T, Cuda> factor_, squares_, tau_;
 };
 

@@ -22,17 +22,16 @@
 #include "cuda/arch/sm90_cluster.cuh"
 #include "cuda/elements/batch_entries.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 
 namespace quoin::cuda {
 
-inline constexpr int most_row_blocks = 16;  ///< of a cluster
-
 /// R rows of N columns a thread.
-template <class T, int N_, int R_, int most_threads_>
+template <class T, int N_, int R_, int max_threads_>
 struct RowsKernel {
     using Scalar = T;
-    static constexpr int N = N_, R = R_, most_threads = most_threads_, most_warps = most_threads / 32;
-    static constexpr Index rows = Index(most_row_blocks) * most_threads * R;
+    static constexpr int N = N_, R = R_, max_threads = max_threads_, max_warps = max_threads / 32;
+    static constexpr Index rows = Index(max_row_blocks) * max_threads * R;
     static_assert((N & (N - 1)) == 0, "the columns' parts are folded by halves");
 };
 
@@ -46,7 +45,7 @@ struct alignas(R * sizeof(T) < 16 ? R * sizeof(T) : 16) HeldRows {
 template <class K>
 struct RowsShared {
     using T = typename K::Scalar;
-    T of_warps[2][K::most_warps + 1][K::N], of_blocks[2][most_row_blocks + 1][K::N];
+    T of_warps[2][K::max_warps + 1][K::N], of_blocks[2][max_row_blocks + 1][K::N];
     T r[K::N][K::N], tau[K::N];  ///< R row by row
     Mailbox mailboxes[2];
 };
@@ -98,7 +97,7 @@ public:
     template <int count>
     __device__ void tell_row(const T (&a)[K::N]) {
 #pragma unroll
-        for (int c = 0; c < count; ++c) s.of_warps[round % 2][K::most_warps][c] = a[c];
+        for (int c = 0; c < count; ++c) s.of_warps[round % 2][K::max_warps][c] = a[c];
     }
     /// All threads' parts of column lane % P, P the power of 2 from `count` on, in every lane; and `row`, what was
     /// told.
@@ -116,17 +115,17 @@ public:
         if (lane < P) of_warps[warp][c] = sum;
         if (blocks > 1 && threadIdx.x == 0) mailbox.expect(static_cast<std::uint32_t>(blocks + 1) * P * sizeof(T));
         __syncthreads();
-        sum = warps <= 8 ? join_column<8>(of_warps, c, combine) : join_column<K::most_warps>(of_warps, c, combine);
-        row = of_warps[K::most_warps][c];
+        sum = warps <= 8 ? join_column<8>(of_warps, c, combine) : join_column<K::max_warps>(of_warps, c, combine);
+        row = of_warps[K::max_warps][c];
         if (blocks > 1) {
             for (int peer = warp; peer < blocks; peer += warps) {
                 if (lane < P) mailbox.send(peer, &of_blocks[rank][c], sum);
-                if (lane < P && rank == 0) mailbox.send(peer, &of_blocks[most_row_blocks][c], row);
+                if (lane < P && rank == 0) mailbox.send(peer, &of_blocks[max_row_blocks][c], row);
             }
             mailbox.receive(static_cast<int>(round / 2));
             sum = blocks <= 4 ? join_column<4>(of_blocks, c, combine)
-                              : join_column<most_row_blocks>(of_blocks, c, combine);
-            row = of_blocks[most_row_blocks][c];
+                              : join_column<max_row_blocks>(of_blocks, c, combine);
+            row = of_blocks[max_row_blocks][c];
         }
         ++round;
         return sum;
@@ -274,9 +273,10 @@ enum class RowsKept { R, VR, QR };
 /// Factors matrix b by cluster b. With a `check`, writes nothing of a matrix with NaN or Inf. The first output may be
 /// A.
 template <class K, RowsKept kept>
-__global__ void __launch_bounds__(K::most_threads)
-    factor_rows(BatchSize size, BatchEntries<const typename K::Scalar> A, BatchEntries<typename K::Scalar> first_out,
-                BatchEntries<typename K::Scalar> second_out, FiniteCheck check) {
+__global__ void __launch_bounds__(K::max_threads)
+    factor_rows_kernel(BatchSize size, BatchEntries<const typename K::Scalar> A,
+                       BatchEntries<typename K::Scalar> first_out, BatchEntries<typename K::Scalar> second_out,
+                       FiniteCheck check) {
     using T = typename K::Scalar;
     using Held = HeldRows<T, K::R>;
     constexpr int N = K::N, R = K::R;
@@ -362,9 +362,10 @@ __global__ void __launch_bounds__(K::most_threads)
 
 /// to := op(Q) from, p columns, N at a time a cluster; from = I if `identity`.
 template <class K>
-__global__ void __launch_bounds__(K::most_threads)
-    apply_rows(BatchSize size, const typename K::Scalar* X, const typename K::Scalar* tau, bool transpose, Index p,
-               BatchEntries<const typename K::Scalar> from, bool identity, BatchEntries<typename K::Scalar> to) {
+__global__ void __launch_bounds__(K::max_threads)
+    apply_rows_kernel(BatchSize size, const typename K::Scalar* X, const typename K::Scalar* tau, bool transpose,
+                      Index p, BatchEntries<const typename K::Scalar> from, bool identity,
+                      BatchEntries<typename K::Scalar> to) {
     using T = typename K::Scalar;
     constexpr int N = K::N, R = K::R;
     __shared__ RowsShared<K> shared;

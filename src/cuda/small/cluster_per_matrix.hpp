@@ -7,14 +7,10 @@
 
 namespace quoin::cuda::rows {
 
-/// Whether a cluster holds m×n matrices.
+/// Factors a batch in one launch by the kernel of `row` of `cluster_rows`, and has `check` told.
 template <class T>
-bool holds(Index m, Index n);
-
-/// Factors a batch in one launch, and has `check` told.
-template <class T>
-void factor(Context<Cuda>& ctx, const BatchSize& size, const BatchEntries<const T>& A, const BatchOutputs<T>& out,
-            const FiniteCheck& check);
+void factor(Context<Cuda>& ctx, int row, const BatchSize& size, const BatchEntries<const T>& A,
+            const BatchOutputs<T>& out, const FiniteCheck& check);
 /// to := op(Q) from, p columns, of V and R in X; from = I if `identity`.
 template <class T>
 void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,

@@ -12,12 +12,13 @@
 
 #include "cuda/runtime/state.hpp"
 #include "cuda/small/batch.hpp"
+#include "cuda/tuning.hpp"
 
 namespace quoin::cuda {
 
 bool side_by_side_pays(Context<Cuda>& ctx, Index count, double flops) {
     using Tuned = Tuning<Cuda>;
-    if (count < 2 || flops < Tuned::least_flops_side_by_side || flops > Tuned::most_flops_side_by_side) return false;
+    if (count < 2 || flops < Tuned::min_flops_side_by_side || flops > Tuned::max_flops_side_by_side) return false;
     // a cap is one stream's, a trace has one row for it, and a graph is captured from one thread
     if (ctx.state().arena.is_limited() || ctx.trace()) return false;
     cudaStreamCaptureStatus status;

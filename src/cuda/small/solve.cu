@@ -9,24 +9,7 @@
 
 namespace quoin {
 
-namespace {
-
 using namespace cuda;
-
-/// work(K) for the least K with n <= 32 K. Whether there is one.
-template <class Work>
-bool with_rows(Index n, Work work) {
-    return with_first([&](auto K) { return n <= 32 * K; }, work, std::integral_constant<int, 1>(),
-                      std::integral_constant<int, 2>(), std::integral_constant<int, 4>(),
-                      std::integral_constant<int, 8>());
-}
-
-}  // namespace
-
-template <class T>
-bool SmallBatch<T, Cuda>::solves(Index, Index n) {
-    return with_rows(n, [](auto) {});
-}
 
 template <class T>
 bool SmallBatch<T, Cuda>::solve(Context<Cuda>& ctx, Op op, Members members, BatchView<const T, Cuda> B, double rcond,
@@ -85,10 +68,10 @@ bool SmallBatch<T, Cuda>::solve(Context<Cuda>& ctx, Op op, Members members, Batc
     auto* const first_refused = frame.take<unsigned long long>(1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(first_refused, 0xff, sizeof(*first_refused), ctx.stream()));
     const BatchSize size(members.count, m_, n_, m_);
-    with_rows(n_, [&]<int K>(std::integral_constant<int, K>) {
+    with_row<std::size(batch_solve_rows)>(batch_solve_row(n_), [&](auto row) {
         const dim3 grid(static_cast<unsigned>(std::min<Index>(members.count, 1 << 30))),
-            block(32, static_cast<unsigned>(std::clamp<Index>(n_ / 8, 1, most_solve_warps)));
-        solve_problems<T, K>
+            block(32, static_cast<unsigned>(std::clamp<Index>(n_ / 8, 1, max_solve_warps)));
+        solve_problems_kernel<T, batch_solve_rows[row]>
             <<<grid, block, 0, ctx.stream()>>>(size, problems, R, shortest, static_cast<T>(rcond), first_refused);
     });
     check_launch("solve_batch");
@@ -98,7 +81,6 @@ bool SmallBatch<T, Cuda>::solve(Context<Cuda>& ctx, Op op, Members members, Batc
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                      \
-    template bool SmallBatch<T, Cuda>::solves(Index, Index);                                                      \
     template bool SmallBatch<T, Cuda>::solve(Context<Cuda>&, Op, Members, BatchView<const T, Cuda>, double, bool, \
                                              BatchView<T, Cuda>, BatchView<T, Cuda>, BatchView<T, Cuda>) const;
 QUOIN_INSTANTIATE(float)

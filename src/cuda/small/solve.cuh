@@ -82,16 +82,16 @@ __device__ void solve_transposed(int n, const T* R, T (&x)[K]) {
     }
 }
 
-inline constexpr int most_solve_warps = 8;
+inline constexpr int max_solve_warps = 8;
 
 /// shortest: C := [R⁻ᵀB; 0]; otherwise X := R⁻¹C₁ and norms. R of problem i at R + i·n². What is refused is NaN, in all
 /// of C too.
 template <class T, int K>
-__global__ void __launch_bounds__(32 * most_solve_warps)
-    solve_problems(BatchSize size, SolveProblems<T> problems, const T* all_R, bool shortest, T rcond,
-                   unsigned long long* first_refused) {
+__global__ void __launch_bounds__(32 * max_solve_warps)
+    solve_problems_kernel(BatchSize size, SolveProblems<T> problems, const T* all_R, bool shortest, T rcond,
+                          unsigned long long* first_refused) {
     constexpr T safe = Scalar<T>::safe_entry, safe_norm = 32 * safe;
-    __shared__ T lengths[32 * K], largest[4][most_solve_warps];
+    __shared__ T lengths[32 * K], largest[4][max_solve_warps];
     const int lane = threadIdx.x, warp = threadIdx.y, warps = blockDim.y, m = size.m, n = size.n;
     for (Index i = blockIdx.x; i < size.count; i += gridDim.x) {
         const SolveProblem<T> one = problems[i];

@@ -182,7 +182,7 @@ inline constexpr int column_threads = 32;
 /// Factors the batch. With a `check`, writes nothing of a matrix with NaN or Inf. The first output may be A.
 template <class T, int Rows, int Group, bool FormQ>
 __global__ void __launch_bounds__(column_threads)
-    factor_columns(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {
+    factor_columns_kernel(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {
     __shared__ HeldColumns<T, Rows, Group> shared[column_threads / Group];
     auto& held = shared[threadIdx.x / Group];
     const int lane = threadIdx.x % Group;
@@ -235,8 +235,8 @@ __global__ void __launch_bounds__(column_threads)
 /// C := op(Q) C of p columns, Group at a time; of the unit matrix where `from` has no data.
 template <class T, int Rows, int Group>
 __global__ void __launch_bounds__(column_threads)
-    apply_columns(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from,
-                  bool identity, BatchEntries<T> to) {
+    apply_columns_kernel(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from,
+                         bool identity, BatchEntries<T> to) {
     __shared__ alignas(16) T shared[column_threads / Group][Rows + 16 / int(sizeof(T))];
     const int lane = threadIdx.x % Group;
     T* const v = shared[threadIdx.x / Group];

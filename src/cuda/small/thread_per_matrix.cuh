@@ -3,10 +3,11 @@
 // Many matrices of at most 4×4, a thread a matrix: V and R with tau, or R with Q, all from registers.
 
 #include "cuda/elements/batch_entries.cuh"
+#include "cuda/kernel_choice.hpp"
 
 namespace quoin::cuda {
 
-inline constexpr int thread_side = 4, matrix_threads = 128;
+inline constexpr int matrix_threads = 128;
 
 /// A matrix a thread, zeros beyond its m rows and n columns.
 template <class T>
@@ -133,7 +134,7 @@ __device__ void factor_matrix(ThreadMatrix<T>& A, int k, T (&tau)[thread_side]) 
 /// Factors the batch. With a `check`, writes nothing of a matrix with NaN or Inf. The first output may be A.
 template <class T>
 __global__ void __launch_bounds__(matrix_threads)
-    factor_in_threads(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {
+    factor_in_threads_kernel(BatchSize size, BatchEntries<const T> A, BatchOutputs<T> out, FiniteCheck check) {
     __shared__ T staging[matrix_threads / 32][33 * thread_side * thread_side];
     T* const staged = staging[threadIdx.x / 32];
     const Index b = Index(blockIdx.x) * matrix_threads + threadIdx.x;
@@ -191,8 +192,8 @@ __global__ void __launch_bounds__(matrix_threads)
 /// to := op(Q) from, p columns; from = I if `identity`. X and tau as BatchSize says.
 template <class T>
 __global__ void __launch_bounds__(matrix_threads)
-    apply_in_threads(BatchSize size, const T* X, const T* taus, bool transpose, int p, BatchEntries<const T> from,
-                     bool identity, BatchEntries<T> to) {
+    apply_in_threads_kernel(BatchSize size, const T* X, const T* taus, bool transpose, int p,
+                            BatchEntries<const T> from, bool identity, BatchEntries<T> to) {
     __shared__ T staging[matrix_threads / 32][33 * thread_side * thread_side];
     const Index b = Index(blockIdx.x) * matrix_threads + threadIdx.x, of = min(b, size.count - 1);
     const ThreadMatrix<T> V = load_matrix<T>({X + of * size.ld * size.n, 1, size.ld}, size.m, 0, size.k);

@@ -14,7 +14,7 @@
 
 #include "cuda/arch/sm80_mma.cuh"
 #include "cuda/arch/sm90_dmma.cuh"
-#include "cuda/products/split_numbers.cuh"
+#include "cuda/products/halves.cuh"
 
 namespace quoin::cuda::strips {
 
@@ -30,7 +30,7 @@ struct Operand<double, N> {
 template <int N>
 struct Operand<float, N> {
     /// Register i, two neighbours of a sum, in f16.
-    __device__ __forceinline__ void set(int i, float x, float y) { split_pair(x, y, hi[i], lo[i]); }
+    __device__ __forceinline__ void set(int i, float x, float y) { halves_of_pair(x, y, hi[i], lo[i]); }
     /// Register i in TF32, hi rounded to 11 bits.
     __device__ __forceinline__ void set(int i, float x) {
         hi[i] = (__float_as_uint(x) + 0x1000) & 0xffffe000;

@@ -18,14 +18,14 @@
 
 namespace quoin::cuda::strips {
 
-/// Strips of fewer rows go column by column: most have a larger μ than most_growth, above which C has no reflectors by
+/// Strips of fewer rows go column by column: most have a larger μ than max_growth, above which C has no reflectors by
 /// its Gram matrix.
-inline constexpr int least_rows_by_gram = 48;
-inline constexpr float most_growth = 8;
+inline constexpr int min_rows_by_gram = 48;
+inline constexpr float max_growth = 8;
 /// The bound that (ν − |α|)/ν must exceed for a column x with norm ν and diagonal entry α, well above ε. If x is zero
 /// below α, H = I, and a Gram matrix does not show that.
 template <class T>
-inline constexpr T least_below = std::is_same_v<T, float> ? 0x1p-15 : 0x1p-40;
+inline constexpr T min_below = std::is_same_v<T, float> ? 0x1p-15 : 0x1p-40;
 /// Bounds on ‖c‖². Other columns are scaled first. In f32 two halves of f16 keep columns of 1/2 <= ‖c‖ <= 2¹² and their
 /// Λ⁻¹.
 template <class T>
@@ -208,7 +208,7 @@ __device__ __forceinline__ void factor_gram(StripShared<S>& s, typename S::Scala
         }
         row_of_r = has_row && l >= j ? (negative ? of_r : -of_r) : row_of_r;
         scale = l == j ? (negative ? -d : d) : scale;
-        has_below = has_below && (l != j || norm - abs(alpha) > least_below<T> * norm);
+        has_below = has_below && (l != j || norm - abs(alpha) > min_below<T> * norm);
     };
 #pragma unroll
     for (int k = 0; k < rows; ++k) {
@@ -268,7 +268,7 @@ __device__ __forceinline__ bool factor_by_gram(S& C, StripShared<S>& s, Cluster<
     T growth = 0;
 #pragma unroll
     for (int w = 0; w < chain_warps; ++w) growth += s.chain.sums[w][me.lane % Width];
-    if (!__all_sync(~0u, growth <= most_growth)) {
+    if (!__all_sync(~0u, growth <= max_growth)) {
         __syncthreads();  // s.dots takes the place of these sums
         return false;
     }

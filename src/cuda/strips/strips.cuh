@@ -456,7 +456,7 @@ __device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Clus
     };
     bool by_gram = false;
     if constexpr (S::by_gram) {
-        if (columns == S::Width && size.m - 8 * first >= least_rows_by_gram)
+        if (columns == S::Width && size.m - 8 * first >= min_rows_by_gram)
             by_gram = factor_by_gram(C, s, cluster, first, size.tiles, image, r_block, v_stored);
     }
     if (!by_gram) {
@@ -483,8 +483,9 @@ __device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Clus
 /// blocks' parts of V. Tickets go strip by strip through `group` matrices at a time.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
-    factor_strips(StripSize size, Index group, BatchEntries<const typename S::Scalar> A,
-                  StripFactors<typename S::Scalar> F, unsigned long long* next_ticket, int* done, FiniteCheck check) {
+    factor_strips_kernel(StripSize size, Index group, BatchEntries<const typename S::Scalar> A,
+                         StripFactors<typename S::Scalar> F, unsigned long long* next_ticket, int* done,
+                         FiniteCheck check) {
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
@@ -585,8 +586,8 @@ __global__ void __launch_bounds__(S::threads, blocks)
 /// panels up to c/Width change column c.
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
-    apply_strips(StripSize size, StripFactors<typename S::Scalar> F, bool transpose, Index p,
-                 BatchEntries<const typename S::Scalar> from, bool upper, BatchEntries<typename S::Scalar> to) {
+    apply_strips_kernel(StripSize size, StripFactors<typename S::Scalar> F, bool transpose, Index p,
+                        BatchEntries<const typename S::Scalar> from, bool upper, BatchEntries<typename S::Scalar> to) {
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);

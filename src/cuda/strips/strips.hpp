@@ -9,10 +9,6 @@
 
 namespace quoin::cuda::strips {
 
-/// Columns of a strip of matrices with m rows; 0: no block holds one.
-template <class T>
-int width_of(Index m);
-
 /// `count` m×n matrices, m > 0 and n > 0.
 template <class T>
 StripSize size_of(Index count, Index m, Index n);

@@ -12,14 +12,14 @@
 //                   leaf replaces a chunk of this one as soon as that is done with, and meanwhile two further warps stage
 //                   the next leaf's V and T in a second buffer: one barrier a leaf
 //     forms         one tile of at most 8 warps, and two more that own the panel's columns: a leaf's V is staged when Q_t
-//                   takes its place, so that it is read once and not again by form_leaf
+//                   takes its place, so that it is read once and not again by form_leaf_kernel
 //     shared        2 · (8·32·(rows + 4) + 9 KB) + 16·(rows + 8) elements a warp: 84 KB + 8.5 or 17 KB a warp (128 rows)
 //     edges         rows >= h and columns >= p are zeros and never stored; 16 bytes are copied and pairs of rows stored at
 //                   a time where C allows
 //     flops, bytes  4mnp + 2mn·(n/rows)·p flops, 2mp + mn·tiles elements. The five updates of 1 000 000×192 on an H100:
 //                   f32 2.5 ms (25 TFLOP/s, 1.8 TB/s), f64 4.2 ms (14 TFLOP/s, 2.1 TB/s). Bounded by latency: with 160
-//                   columns of f32 tensor cores and memory are busy half the time each, with 64 and 32 columns few warps
-//                   are left to hide a chunk's chain of load, convert, multiply, convert, store
+//                   columns of f32 tensor cores and memory are busy half the time each, with 64 and 32 columns few
+//                   warps are left to hide a chunk's chain of load, convert, multiply, convert, store
 
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/trees/wy_tile.cuh"
@@ -81,7 +81,8 @@ constexpr int apply_and_form_warps() {
 
 template <class T, int rows, bool transpose, bool forms>
 __global__ void __launch_bounds__((apply_leaf_warps<rows, T>() + stage_warps) * 32, 1)
-    apply_leaf(TreeGeometry tree, Index tiles, T* A, Index lda, const T* Tf, Index ldt, T* C, Index ldc, Index p) {
+    apply_leaf_kernel(TreeGeometry tree, Index tiles, T* A, Index lda, const T* Tf, Index ldt, T* C, Index ldc,
+                      Index p) {
     static_assert(!forms || !transpose);
     constexpr int chunks = rows / chunk_rows, top_chunks = tile_width / chunk_rows;
     extern __shared__ __align__(16) unsigned char memory[];

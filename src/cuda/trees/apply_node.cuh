@@ -4,14 +4,14 @@
 //
 //     W = C_head + Σ V_sᵀ C_s,  W := op(T) W,  C_head −= W,  C_s −= V_s W
 //
-//     grid          one block a node and 16 columns, one warp a tile of factor_node's turns
+//     grid          one block a node and 16 columns, one warp a tile of factor_node_kernel's turns
 //     ownership     wy_tile.cuh: a warp holds C_s, stages V_s for itself, and gives its part of W to the others; the parts
 //                   are added in the order of the members
 //     shared        V 9 KB and part of W 4 KB a warp, T 9 KB, W 4 KB: 130 KB with 9 warps
-//     edges         of a head the rows of the sub-panel's triangle alone are touched, of a member those and the ones above; a
-//                   triangle of V counts above its diagonal only
-//     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a triangle, for 2np + n²/2 elements: bounded by memory latency, n
-//                   rows of each column a domain apart
+//     edges         of a head the rows of the sub-panel's triangle alone are touched, of a member those and the ones
+//                   above; a triangle of V counts above its diagonal only
+//     flops, bytes  2n²p needed, 4n²p and 2n²p for T issued a triangle, for 2np + n²/2 elements: bounded by memory
+//                   latency, n rows of each column a domain apart
 
 #include "cuda/trees/wy_tile.cuh"
 
@@ -30,8 +30,9 @@ __device__ inline double2& w_pair(double* W, int b, int half) {
 }
 
 template <class T, int warps, bool rectangles, bool transpose>
-__global__ void __launch_bounds__(warps * 32) apply_node(TreeGeometry tree, Index stride, Index strips, const T* A,
-                                                         Index lda, const T* Tf, Index ldt, T* C, Index ldc, Index p) {
+__global__ void __launch_bounds__(warps * 32)
+    apply_node_kernel(TreeGeometry tree, Index stride, Index strips, const T* A, Index lda, const T* Tf, Index ldt,
+                      T* C, Index ldc, Index p) {
     extern __shared__ __align__(16) unsigned char memory[];
     double* const Tk = reinterpret_cast<double*>(memory);
     double* const sum = Tk + Staged<tile_width>::size;

@@ -10,8 +10,9 @@
 //     loads         64 bytes of 8 columns a warp instruction, 16 a lane where A allows, else one element each
 //     stores        v_j at step j, one column a warp instruction; R and T at the end
 //     edges         rows >= h and columns >= n are zeros and never stored
-//     flops, bytes  3mn² flops, A read once and, if kept, written once. Six panels of 1 000 000×32 on an H100: f32 1.8 ms,
-//                   f64 3.7 ms, bounded by issue slots (f32: 2.3 of 4 instructions a cycle) and the latency of the steps
+//     flops, bytes  3mn² flops, A read once and, if kept, written once. Six panels of 1 000 000×32 on an H100: f32 1.8
+//                   ms, f64 3.7 ms, bounded by issue slots (f32: 2.3 of 4 instructions a cycle) and the latency of the
+//                   steps
 
 #include "cuda/trees/reflect_tile.cuh"
 
@@ -24,7 +25,7 @@ inline constexpr int leaf_height = std::is_same_v<T, float> ? 64 : 32;
 /// V, T and R in place of A where `keep`; otherwise A is only read and `stack` receives R_0, R_1, …, zeros below.
 template <class T, int warps, bool keep>
 __global__ void __launch_bounds__(warps * 32, 16 / warps)
-    factor_leaf(TreeGeometry tree, T* A, Index lda, T* Tf, Index ldt, T* stack, Index lds) {
+    factor_leaf_kernel(TreeGeometry tree, T* A, Index lda, T* Tf, Index ldt, T* stack, Index lds) {
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<ReflectShared<T, warps, leaf_height<T>>*>(memory);
     const Index d = blockIdx.x, leaves = tree.leaves(d);

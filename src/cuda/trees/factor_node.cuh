@@ -2,12 +2,13 @@
 
 // factor_nodes: the papers' kernel `factor_tree`, one level of the tree.
 //
-//     [R_head; R_1; R_2; …] = H [R; 0], as many members at once as `warps` warps hold, with one T; V overwrites the members'
-//     tiles
+//     [R_head; R_1; R_2; …] = H [R; 0], as many members at once as `warps` warps hold, with one T; V overwrites the
+//                                          members' tiles
 //
-//     grid          one block a node, one warp a tile of 32 rows (geometry.cuh); members beyond the warps are absorbed in turns
-//     ownership     reflect_tile.cuh: a tile in registers; a triangle's zeros below its diagonal stay zeros, so V is made of
-//                   rectangles and triangles again
+//     grid          one block a node, one warp a tile of 32 rows (geometry.cuh); members beyond the warps are absorbed
+//                   in turns
+//     ownership     reflect_tile.cuh: a tile in registers; a triangle's zeros below its diagonal stay zeros, so V is
+//                   made of rectangles and triangles again
 //     shared        R, T, x: 18 KB (f32) or 35 KB (f64) with 9 warps
 //     edges         entries below the triangles are another leaf's V: neither read nor written; columns >= n are zeros;
 //                   a warp without a tile holds zeros
@@ -19,7 +20,7 @@ namespace quoin::cuda {
 
 template <class T, int warps, bool rectangles>
 __global__ void __launch_bounds__(warps * 32)
-    factor_node(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
+    factor_node_kernel(TreeGeometry tree, Index stride, T* A, Index lda, T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<ReflectShared<T, warps, 32>*>(memory);
     const Node node(tree, stride, blockIdx.x);

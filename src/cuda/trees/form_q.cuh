@@ -3,16 +3,18 @@
 // set_root, form_nodes, form_leaves: the thin Q := Q_tree [I; 0] from the root down, in place of V.
 //
 //     root    E := I
-//     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node's turns, in reverse order; all upper triangular
+//     node    [E; E_1; E_2; …] := H [E; 0] for each of factor_node_kernel's turns, in reverse order; all upper
+//             triangular
 //     leaf    [E; Q_t] := H [E; 0] for t = …, 2, 1, then Q_0 = H [E; 0]; apply_leaf.cuh does it together with few columns of C
 //
-//     grid          one block a node, one warp a tile of factor_node's turns; one block a domain, whose 4 warps are two strips
-//                   of 16 columns by two groups of rows
+//     grid          one block a node, one warp a tile of factor_node_kernel's turns; one block a domain, whose 4 warps
+//                   are two strips of 16 columns by two groups of rows
 //     ownership     wy_tile.cuh; every warp holds E of its strip and computes T E for itself; V and T are staged, a node's
 //                   V by its own warp, before Q overwrites V
 //     shared        node: 9 KB a warp and 9 KB; leaf: 8·32·(rows + 4) + 9 KB, 42 KB with 128 rows
 //     edges         below the triangles of a node stand the leaves' V: neither read nor written
-//     flops, bytes  node 2n³/3 needed, 4n³ issued a triangle; leaves 2mn² flops, V read and Q written once: bounded by memory
+//     flops, bytes  node 2n³/3 needed, 4n³ issued a triangle; leaves 2mn² flops, V read and Q written once: bounded by
+//                   memory
 
 #include "cuda/trees/wy_tile.cuh"
 
@@ -24,7 +26,7 @@ __host__ __device__ constexpr std::size_t form_node_bytes(int warps) {
 
 template <class T, int warps, bool rectangles>
 __global__ void __launch_bounds__(warps * 32, 1)
-    form_node(TreeGeometry tree, Index stride, T* A, Index lda, const T* Tf, Index ldt) {
+    form_node_kernel(TreeGeometry tree, Index stride, T* A, Index lda, const T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
     double* const Tk = reinterpret_cast<double*>(memory);
     const int warp = threadIdx.x / 32, n = static_cast<int>(tree.width);
@@ -73,7 +75,7 @@ inline constexpr int form_groups = 2, form_warps = form_groups * (tile_width / s
 
 template <class T, int rows>
 __global__ void __launch_bounds__(form_warps * 32, (rows <= 128 ? 3 : 2) + (std::is_same_v<T, float>))
-    form_leaf(TreeGeometry tree, T* A, Index lda, const T* Tf, Index ldt) {
+    form_leaf_kernel(TreeGeometry tree, T* A, Index lda, const T* Tf, Index ldt) {
     extern __shared__ __align__(16) unsigned char memory[];
     double* const V = reinterpret_cast<double*>(memory);
     double* const Tk = V + Staged<rows>::size;

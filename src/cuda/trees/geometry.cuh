@@ -14,18 +14,10 @@
 //     │    │  V │    │    └────┴────┴────┘
 //     └────┴────┴────┘  rows < first of a domain are done with
 
+#include "cuda/kernel_choice.hpp"
 #include "primitives/panel_tree.hpp"
 
 namespace quoin::cuda {
-
-/// Columns that every tile kernel computes on: narrower panels are padded with zero columns, whose H is I.
-inline constexpr int tile_width = 32;
-/// Columns of the widest panel, of whose triangle a block has the warps for every tile.
-inline constexpr int most_tree_width = 256;
-/// Most rows of a leaf; the kernels exist for tiles of 64, 128 and this many, and pad shorter leaves with zero rows.
-inline constexpr int most_leaf_rows = 256;
-/// Most tiles of members that a node absorbs at once, with one T: a warp each.
-inline constexpr int most_node_warps = 15;
 
 /// The sub-panel that begins at column `first`, a multiple of 32, of the panel. A, Tf and C of a kernel begin there, at
 /// the panel's first T, and at the panel's first row.

@@ -1,22 +1,22 @@
 #pragma once
 
 // Householder factorization of one tile that lives in the registers of one block, column by column; the mathematics of
-// host/block_reflector.hpp (reflect_column, join_t). `factor_leaf` and `factor_node` are made of it.
+// host/block_reflector.hpp (reflect_column, join_t). `factor_leaf_kernel` and `factor_node_kernel` are made of it.
 //
 //     leaf:     A = H [R; 0]          A (height·warps)×32, zero rows and columns pad it
 //     stacked:  [R; B] = H [R'; 0]    R 32×32 in shared memory, B the tile
 //
-//     who owns what     a warp holds `height` rows, 32 or 64, of all 32 columns. Lane (g, q) = (lane % 8, lane / 8) holds
-//                       columns g, g + 8, g + 16, g + 24 of a quarter of the rows, 16 bytes of every 64: a[k][r] =
-//                       A(4v⌊r/v⌋ + vq + r mod v, g + 8k), v elements to 16 bytes. x, `height` elements a warp, is
-//                       broadcast from shared memory: an element read serves four columns. Lane c holds the per-column values
-//                       of column c: xᵀA, w, and its entry of a row of R
-//     one step          one sum over quarters and warps (one barrier) gives xᵀ[V C] for all columns at once: column j is
-//                       the norm, the columns right of it the update, the columns left of it V(:, 0:j)ᵀ v_j for T
+//     who owns what     a warp holds `height` rows, 32 or 64, of all 32 columns. Lane (g, q) = (lane % 8, lane / 8)
+//                       holds columns g, g + 8, g + 16, g + 24 of a quarter of the rows, 16 bytes of every 64: a[k][r]
+//                       = A(4v⌊r/v⌋ + vq + r mod v, g + 8k), v elements to 16 bytes. x, `height` elements a warp, is
+//                       broadcast from shared memory: an element read serves four columns. Lane c holds the per-column
+//                       values of column c: xᵀA, w, and its entry of a row of R
+//     one step          one sum over quarters and warps (one barrier) gives xᵀ[V C] for all columns at once: column j
+//                       is the norm, the columns right of it the update, the columns left of it V(:, 0:j)ᵀ v_j for T
 //     T                 T₁₂ = −T₁ (V₁ᵀV₂) T₂ from blocks of 1, 2, 4, 8, 16 columns, all blocks of one size at once
 //     columns           V of column j stays x_j in registers, together with its scale; v_j leaves for memory at step j
-//     flops             3·h·n² for V and R, h·n² for T, of them 3¼·h·n² issued; bounded by issue slots and the latency of
-//                       n dependent steps, hidden by the other blocks of the multiprocessor
+//     flops             3·h·n² for V and R, h·n² for T, of them 3¼·h·n² issued; bounded by issue slots and the latency
+//                       of n dependent steps, hidden by the other blocks of the multiprocessor
 
 #include <cuda_runtime.h>
 

@@ -12,7 +12,7 @@ void factor_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeome
                       MatrixView<T, Cuda> Tf) {
     with_tile_rows(tree, [&](auto rows) {
         constexpr int warps = rows / leaf_height<T>;
-        launch(ctx, "factor_leaf", factor_leaf<T, warps, true>, tree.domains(), warps * 32,
+        launch(ctx, "factor_leaf_kernel", factor_leaf_kernel<T, warps, true>, tree.domains(), warps * 32,
                sizeof(ReflectShared<T, warps, leaf_height<T>>), geometry, V.data, V.ld, Tf.data, Tf.ld,
                static_cast<T*>(nullptr), Index(0));
     });
@@ -24,7 +24,7 @@ void reduce_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeome
     with_tile_rows(tree, [&](auto rows) {
         constexpr int warps = rows / leaf_height<T>;
         // only read: the kernel that keeps nothing writes to `stack` alone
-        launch(ctx, "reduce_leaf", factor_leaf<T, warps, false>, tree.domains(), warps * 32,
+        launch(ctx, "reduce_leaf", factor_leaf_kernel<T, warps, false>, tree.domains(), warps * 32,
                sizeof(ReflectShared<T, warps, leaf_height<T>>), geometry, const_cast<T*>(V.data), V.ld,
                static_cast<T*>(nullptr), Index(0), stack.data, stack.ld);
     });
@@ -34,7 +34,7 @@ template <class T>
 void factor_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Index level,
                      MatrixView<T, Cuda> V, MatrixView<T, Cuda> Tf) {
     with_node_warps(geometry, [&](auto warps, auto rectangles) {
-        launch(ctx, "factor_node", factor_node<T, warps, rectangles>, tree.nodes(level), warps * 32,
+        launch(ctx, "factor_node_kernel", factor_node_kernel<T, warps, rectangles>, tree.nodes(level), warps * 32,
                sizeof(ReflectShared<T, warps, 32>), geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
     });
 }

@@ -15,13 +15,13 @@ void form_leaves_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometr
         constexpr int most = apply_and_form_warps<rows, T>();
         if (C.cols > 0 && C.cols <= most * strip_cols) {
             const ColumnTiles columns(C.cols, std::max(most, 1));
-            launch(ctx, "apply_leaf", apply_leaf<T, rows, false, true>, tree.domains(),
+            launch(ctx, "apply_leaf_kernel", apply_leaf_kernel<T, rows, false, true>, tree.domains(),
                    (columns.warps + form_strips + stage_warps) * 32, apply_leaf_bytes<rows, T>(columns.warps), geometry,
                    columns.tiles, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols);
             return;
         }
         apply_leaves_of<T>(ctx, tree, geometry, Op::None, V, Tf, C);
-        launch(ctx, "form_leaf", form_leaf<T, rows>, tree.domains(), form_warps * 32,
+        launch(ctx, "form_leaf_kernel", form_leaf_kernel<T, rows>, tree.domains(), form_warps * 32,
                reflector_doubles<rows> * sizeof(double), geometry, V.data, V.ld, Tf.data, Tf.ld);
     });
 }
@@ -30,8 +30,8 @@ template <class T>
 void form_nodes_of(Context<Cuda>& ctx, const PanelTree& tree, const TreeGeometry& geometry, Index level,
                    MatrixView<T, Cuda> V, MatrixView<const T, Cuda> Tf) {
     with_node_warps(geometry, [&](auto warps, auto rectangles) {
-        launch(ctx, "form_node", form_node<T, warps, rectangles>, tree.nodes(level), warps * 32, form_node_bytes(warps),
-               geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
+        launch(ctx, "form_node_kernel", form_node_kernel<T, warps, rectangles>, tree.nodes(level), warps * 32,
+               form_node_bytes(warps), geometry, tree.stride(level), V.data, V.ld, Tf.data, Tf.ld);
     });
 }
 

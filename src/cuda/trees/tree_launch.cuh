@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"
@@ -21,28 +22,23 @@ void launch(Context<Cuda>& ctx, const char* name, void (*kernel)(Parameters...),
     check(cuda::launch(kernel, shape, ctx.stream(), arguments...), name);
 }
 
-/// Calls `work` with the constant among `values`, ascending, that is the first to reach `wanted`, or else the last.
-template <int... values, class Work>
-void with_least(Index wanted, Work work) {
-    constexpr int last = std::max({values...});
-    with_first([&](int value) { return value >= wanted || value == last; }, work,
-               std::integral_constant<int, values>()...);
-}
-/// The rows of the tiles that hold the tree's leaves.
+/// Calls `work` with the rows of the tiles that hold the tree's leaves.
 template <class Work>
 void with_tile_rows(const PanelTree& tree, Work work) {
-    with_least<64, 128, most_leaf_rows>(std::min(tree.leaf_rows, tree.rows), work);
+    with_row<std::size(leaf_tile_rows)>(leaf_row(std::min(tree.leaf_rows, tree.rows)),
+                                        [&](auto row) { work(std::integral_constant<int, leaf_tile_rows[row]>()); });
 }
-/// Calls `work` with the warps of a node, and whether there are rectangles among the tiles. A warp holds one tile, up
-/// to the limit of a block.
+/// Calls `work` with the warps of a node, and whether there are rectangles among the tiles.
 template <class Work>
 void with_node_warps(const TreeGeometry& geometry, Work work) {
-    const Index tiles = (geometry.fan_in - 1) * geometry.member_tiles();
-    if (geometry.member_tiles() == 1) {
-        with_least<1, 3, 9, most_node_warps>(tiles, [&](auto warps) { work(warps, std::false_type()); });
-    } else {
-        with_least<3, 9, most_node_warps>(tiles, [&](auto warps) { work(warps, std::true_type()); });
-    }
+    const bool has_rectangles = geometry.member_tiles() > 1;
+    with_row<std::size(node_warps)>(node_row(geometry.fan_in, geometry.member_tiles()), [&](auto row) {
+        using Warps = std::integral_constant<int, node_warps[row]>;
+        if constexpr (row > 0) {
+            if (has_rectangles) return work(Warps(), std::true_type());
+        }
+        work(Warps(), std::false_type());
+    });
 }
 
 /// How p columns are shared out: tiles of equally many warps, at most `most`, of `strip_cols` columns each.

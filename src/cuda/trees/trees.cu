@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cuda/elements/elementwise.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/state.hpp"
 #include "cuda/trees/tree_steps.hpp"
@@ -20,9 +21,9 @@ void check_tree(const PanelTree& tree) {
         throw InvalidArgument(std::string("on a GPU ") + what + " of a tree may be at most " + std::to_string(most) +
                               ", and is " + std::to_string(value));
     };
-    if (tree.width > most_tree_width) refuse("the panel width", tree.width, most_tree_width);
+    if (tree.width > max_tree_width) refuse("the panel width", tree.width, max_tree_width);
     const Index leaf = std::min(tree.leaf_rows, tree.rows);
-    if (leaf > most_leaf_rows) refuse("the rows of a leaf", leaf, most_leaf_rows);
+    if (leaf > max_leaf_rows) refuse("the rows of a leaf", leaf, max_leaf_rows);
     const Index sub_panel = std::min<Index>(tree.width, tile_width);
     if (tree.inner_block < sub_panel) {
         throw InvalidArgument("on a GPU one T serves " + std::to_string(sub_panel) +

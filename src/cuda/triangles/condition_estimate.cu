@@ -1,7 +1,7 @@
 // Condition numbers of a triangle, from its inverse by cuBLAS's trsm.
 //
-//   triangle_sums   one warp a column of W = R D and of W⁻¹: their absolute sums, with and without the scaling D undone,
-//                   each in a fixed tree. 2n² reads.
+//   triangle_sums_kernel  one warp a column of W = R D and of W⁻¹: their absolute sums, with and without the scaling D
+//                         undone, each in a fixed tree. 2n² reads.
 //
 // All is bound by latency up to n ~ 500: about 5 µs a launch.
 
@@ -19,8 +19,9 @@ using namespace cuda;
 
 /// Sums column j of W = R D and S = W⁻¹. ν are the norms of R's columns, divided by the power of two of the largest.
 /// sums(j) := Σ|w_ij|, Σ|s_ij|, Σ|w_ij| ν_j = Σ|r_ij| and Σ|s_ij| / ν_i = Σ|(R⁻¹)_ij|.
-__global__ void __launch_bounds__(32) triangle_sums(MatrixView<const double, Cuda> W, MatrixView<const double, Cuda> S,
-                                                    ColumnScales scales, MatrixView<double, Cuda> sums) {
+__global__ void __launch_bounds__(32)
+    triangle_sums_kernel(MatrixView<const double, Cuda> W, MatrixView<const double, Cuda> S, ColumnScales scales,
+                         MatrixView<double, Cuda> sums) {
     const Index j = blockIdx.x, n = W.cols;
     double top = 0;
     for (Index i = threadIdx.x; i < n; i += 32) top = fmax(top, scales.tops[i]);
@@ -81,13 +82,13 @@ TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     // tops, W's diagonal and the sums, to be read at once
     double *found = frame.take<double>(6 * n), *diagonal = found + n, *sums = found + 2 * n;
     const ColumnScales scales{found, frame.take<double>(n)};
-    unit_columns<T><<<grid, 32, 0, ctx.stream()>>>(R, W, scales, diagonal);
-    check_launch("unit_columns");
+    unit_columns_kernel<T><<<grid, 32, 0, ctx.stream()>>>(R, W, scales, diagonal);
+    check_launch("unit_columns_kernel");
     // S = W⁻¹
     set_identity<double>(ctx, 0, S);
     trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
-    triangle_sums<<<grid, 32, 0, ctx.stream()>>>(W, S, scales, {sums, 4, n});
-    check_launch("triangle_sums");
+    triangle_sums_kernel<<<grid, 32, 0, ctx.stream()>>>(W, S, scales, {sums, 4, n});
+    check_launch("triangle_sums_kernel");
     const double* on_host = ctx.state().read_back(found, 6 * n);
 
     bool singular = false;
@@ -128,8 +129,8 @@ double inverse_norm_estimate(Context<D>& ctx, View<const T, D> LU) {
     set_identity<T>(ctx, 0, S);
     trsm<T>(ctx, Side::Left, Triangle::UnitLower, Op::None, LU, S);
     trsm<T>(ctx, Side::Left, Triangle::Upper, Op::None, LU, S);
-    column_sums<false, T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(S, sums);
-    check_launch("column_sums");
+    column_sums_kernel<false, T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(S, sums);
+    check_launch("column_sums_kernel");
     return largest(ctx.state().read_back(sums, n), n);
 }
 

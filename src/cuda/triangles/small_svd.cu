@@ -8,6 +8,7 @@
 
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/solver.hpp"
@@ -25,7 +26,7 @@ using namespace cuda;
 
 /// tops[j] := max_i |a_ij|; NaN where an entry is not finite. One warp a column.
 template <class T>
-__global__ void __launch_bounds__(32) column_tops(MatrixView<const T, Cuda> A, double* tops) {
+__global__ void __launch_bounds__(32) column_tops_kernel(MatrixView<const T, Cuda> A, double* tops) {
     const Index j = blockIdx.x;
     double top = 0;
     bool finite = true;
@@ -135,8 +136,8 @@ void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T>
     const bool vectors = U.data != nullptr;
     Arena::Frame frame(ctx);
     double* tops = frame.take<double>(n);
-    column_tops<T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(A, tops);
-    check_launch("column_tops");
+    column_tops_kernel<T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(A, tops);
+    check_launch("column_tops_kernel");
     double top = 0;
     for (const double *x = ctx.state().read_back(tops, n), *end = x + n; x < end; ++x) {
         if (!std::isfinite(*x)) throw NumericalBreakdown("svd: R holds NaN or Inf", 0);
@@ -189,7 +190,7 @@ void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T>
 template <class T, class D>
 void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U, View<T, D> Vt) {
     if (A.empty()) return;
-    if (A.cols <= Tuning<Cuda>::host_svd_cols(sizeof(T), U.data != nullptr)) {
+    if (choose_svd(A.cols, sizeof(T), U.data != nullptr) == SvdKernel::Host) {
         svd_on_host<T>(ctx, A, s, U, Vt);
     } else {
         svd_on_device<T>(ctx, A, s, U, Vt);

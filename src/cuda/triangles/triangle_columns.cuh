@@ -17,8 +17,8 @@ struct ColumnScales {
 /// W := R D of an upper triangular R, where D scales its columns to unit norm; zeros below. The norms, and W's
 /// diagonal, go where there is a place for them.
 template <class T>
-__global__ void __launch_bounds__(32)
-    unit_columns(MatrixView<const T, Cuda> R, MatrixView<double, Cuda> W, ColumnScales scales, double* diagonal) {
+__global__ void __launch_bounds__(32) unit_columns_kernel(MatrixView<const T, Cuda> R, MatrixView<double, Cuda> W,
+                                                          ColumnScales scales, double* diagonal) {
     const Index j = blockIdx.x;
     const T* r = R.data + j * R.ld;
     double top = 0, square = 0;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(32)
 
 /// sums[j] := Σ_i |a_ij|, or Σ_i a_ij² where `squared`.
 template <bool squared, class T>
-__global__ void __launch_bounds__(32) column_sums(MatrixView<const T, Cuda> A, double* sums) {
+__global__ void __launch_bounds__(32) column_sums_kernel(MatrixView<const T, Cuda> A, double* sums) {
     const Index j = blockIdx.x;
     double sum = 0;
     for (Index i = threadIdx.x; i < A.rows; i += 32) {

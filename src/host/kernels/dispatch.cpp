@@ -1,3 +1,5 @@
+// Chooses the fastest set of kernels that this processor runs.
+
 #include <cstdlib>
 #include <cstring>
 

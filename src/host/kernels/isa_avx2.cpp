@@ -1,3 +1,5 @@
+// The kernels for AVX2.
+
 #define QUOIN_ISA "avx2"
 #define QUOIN_VECTOR_BYTES 32
 #define QUOIN_INNER_M 3

@@ -1,3 +1,5 @@
+// The kernels for AVX-512.
+
 #define QUOIN_ISA "avx512"
 #define QUOIN_VECTOR_BYTES 64
 #define QUOIN_INNER_M 4

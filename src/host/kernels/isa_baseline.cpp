@@ -1,3 +1,5 @@
+// The kernels for every processor of the architecture.
+
 #define QUOIN_ISA "baseline"
 #define QUOIN_VECTOR_BYTES 16
 #define QUOIN_INNER_M 3

@@ -1,6 +1,6 @@
 #pragma once
 
-// The operations on cache-resident blocks that the host primitives and the tangent dynamics are made of.
+// The operations on cache-resident blocks that the host primitives are made of.
 //
 // All matrices are column-major; no operand may overlap an output. Every kernel is sequential, and the bits of its
 // result depend on its operands alone.
@@ -16,12 +16,9 @@
 //   transpose  B := Aᵀ               row-major blocks into column-major ones
 //                A: m×n, B: n×m; lanes along n
 //   largest  max |x_i|, by its bits
-//   couple   F_i += Δ, F_j −= Δ, Δ = α(X_i − X_j) + β r rᵀ(X_i − X_j), for each pair (i, j) of a list: the derivative of
-//            central forces times `couple_width` vectors at once
-//                X, F: d rows a particle, each row the entries of all vectors, consecutive; lanes along the vectors
 //   gather_lanes, scatter_lanes, factor_lanes, form_lanes, apply_lanes, solve_lanes
-//            A = QR, the thin Q, op(Q) C and least squares of `lanes` matrices at once, one a lane: element (i, j) of all at X + (i + j·ld)·lanes, row i of tau
-//                at tau + i·lanes
+//            A = QR, the thin Q, op(Q) C and least squares of `lanes` matrices at once, one a lane: element (i, j) of
+//            all at X + (i + j·ld)·lanes, row i of tau at tau + i·lanes
 //
 // Both products do 2mnk flops and keep a tile of C in registers: inner 4×6 vectors of partial sums, outer 3 vectors × 8
 // columns (AVX-512; see the traits of each instruction set). Each loads 10 or 11 vectors for 24 fused multiply-adds, so
@@ -50,21 +47,10 @@ inline constexpr Index lane_block = 8;
 /// Rows of the matrices that `factor_tiny` keeps in registers.
 inline constexpr Index tiny_rows = 4;
 
-/// Vectors that `couple` takes at once: a row is one line of a cache.
-template <class T>
-inline constexpr Index couple_width = 64 / sizeof(T);
-
 /// The bits of |x|. They are ordered as the magnitudes, with Inf and then NaN above every number, so that one pass for
 /// their maximum finds the largest entry and every entry that is not finite.
 template <class T>
 using MagnitudeBits = std::conditional_t<std::is_same_v<T, double>, std::int64_t, std::int32_t>;
-
-/// A pair of particles for `couple`.
-template <class T>
-struct Coupling {
-    Index i, j;
-    T alpha, beta, r[3];  ///< r: of d components
-};
 
 /// The four places to which `add_groups` adds 32 rows, and their signs. The places of a group do not overlap.
 template <class T>
@@ -92,8 +78,6 @@ struct BlockKernels {
 template <class T>
 struct Kernels : BlockKernels<T> {
     MagnitudeBits<T> (*largest)(Index m, const T* x);
-    /// 1 <= d <= 3.
-    void (*couple)(Index count, const Coupling<T>* pairs, int d, const T* X, T* F);
     Index lanes;
     /// X (m×n) := the matrix of each lane l, whose entry (i, j) is a[l·stride + i·row_stride + j·col_stride]; and back,
     /// zeros where i > j + diagonal.

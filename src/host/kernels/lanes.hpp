@@ -307,11 +307,11 @@ struct Piece {
     typedef T unaligned __attribute__((vector_size(Q * sizeof(T)), aligned(alignof(T)), may_alias));
 };
 /// The most elements of a matrix that are moved into or out of a vector as one piece. A few elements take fewer
-/// shuffles than whole vectors do. least_piece: the fewest, other than one.
+/// shuffles than whole vectors do. min_piece: the fewest, other than one.
 template <class T>
-constexpr int most_piece = VectorOf<T>::width * sizeof(T) > 16 ? VectorOf<T>::width / 2 : VectorOf<T>::width;
+constexpr int max_piece = VectorOf<T>::width * sizeof(T) > 16 ? VectorOf<T>::width / 2 : VectorOf<T>::width;
 template <class T>
-constexpr int least_piece = 16 / sizeof(T);
+constexpr int min_piece = 16 / sizeof(T);
 
 template <class V, int... L>
 [[gnu::always_inline]] inline auto concatenate(V a, V b, Indices<L...>) {
@@ -365,22 +365,22 @@ template <class T, int Q>
     }
 }
 /// Loads (or stores) `Count` elements of each lane as load_across (store_across) does, in the largest pieces.
-template <class T, int Count, int Q = most_piece<T>>
+template <class T, int Count, int Q = max_piece<T>>
 [[gnu::always_inline]] inline void load_all_across(const T* a, Index stride, Vector<T>* x) {
     if constexpr (Count >= Q) {
         load_across<T, Q>(a, stride, x);
         load_all_across<T, Count - Q, Q>(a + Q, stride, x + Q);
     } else if constexpr (Count > 0) {
-        load_all_across<T, Count, (Q > least_piece<T> ? Q / 2 : 1)>(a, stride, x);
+        load_all_across<T, Count, (Q > min_piece<T> ? Q / 2 : 1)>(a, stride, x);
     }
 }
-template <class T, int Count, int Q = most_piece<T>>
+template <class T, int Count, int Q = max_piece<T>>
 [[gnu::always_inline]] inline void store_all_across(T* b, Index stride, Vector<T>* x) {
     if constexpr (Count >= Q) {
         store_across<T, Q>(b, stride, x);
         store_all_across<T, Count - Q, Q>(b + Q, stride, x + Q);
     } else if constexpr (Count > 0) {
-        store_all_across<T, Count, (Q > least_piece<T> ? Q / 2 : 1)>(b, stride, x);
+        store_all_across<T, Count, (Q > min_piece<T> ? Q / 2 : 1)>(b, stride, x);
     }
 }
 
@@ -399,7 +399,7 @@ void transpose(Index m, Index n, const T* A, Index lda, T* B, Index ldb) {
             }
         };
         piece(Indices<VectorOf<T>::width>{});
-        piece(Indices<most_piece<T>>{});
+        piece(Indices<max_piece<T>>{});
         piece(Indices<1>{});
     }
     for (; j < n; ++j) {
@@ -743,8 +743,8 @@ template <class T>
     return sum;
 }
 
-/// *condition := κ₁(R); returns κ₁(RD), the diagonal D scaling the columns of R to unit norm, or NaN where their norms are beyond
-/// 2^±safe. inverse: n + 1 columns of workspace.
+/// *condition := κ₁(R); returns κ₁(RD), the diagonal D scaling the columns of R to unit norm, or NaN where their norms
+/// are beyond 2^±safe. inverse: n + 1 columns of workspace.
 template <class T>
 [[gnu::noinline]] Vector<T> lane_conditions(Index n, Index ld, const T* R, T* inverse, Vector<T>* condition) {
     constexpr Index W = width<T>;
@@ -882,7 +882,7 @@ void gather_lanes(Index m, Index n, Index ld, const T* a, Index stride, Index ro
             }
         };
         piece(Indices<VectorOf<T>::width>{});
-        piece(Indices<most_piece<T>>{});
+        piece(Indices<max_piece<T>>{});
         piece(Indices<1>{});
     }
 }
@@ -923,7 +923,7 @@ void scatter_lanes(Index m, Index n, Index ld, Index diagonal, const T* X, T* b,
             }
         };
         piece(Indices<VectorOf<T>::width>{});
-        piece(Indices<most_piece<T>>{});
+        piece(Indices<max_piece<T>>{});
         piece(Indices<1>{});
     }
 }

@@ -399,38 +399,6 @@ MagnitudeBits<T> largest(Index m, const T* x) {
     return most;
 }
 
-template <class T, int D>
-void couple_pairs(Index count, const Coupling<T>* pairs, const T* X, T* F) {
-    constexpr Index W = width<T>, row = couple_width<T>;
-    for (const Coupling<T>* c = pairs; c < pairs + count; ++c) {
-        const T *const Xi = X + c->i * D * row, *const Xj = X + c->j * D * row;
-        T *const Fi = F + c->i * D * row, *const Fj = F + c->j * D * row;
-#pragma GCC unroll 4
-        for (Index l = 0; l < row; l += W) {
-            Vector<T> x[D], along = {};
-#pragma GCC unroll 3
-            for (int a = 0; a < D; ++a) {
-                x[a] = load(Xi + a * row + l) - load(Xj + a * row + l);
-                along += c->r[a] * x[a];
-            }
-            along *= c->beta;
-#pragma GCC unroll 3
-            for (int a = 0; a < D; ++a) {
-                const Vector<T> delta = c->alpha * x[a] + c->r[a] * along;
-                store(Fi + a * row + l, load(Fi + a * row + l) + delta);
-                store(Fj + a * row + l, load(Fj + a * row + l) - delta);
-            }
-        }
-    }
-}
-
-template <class T>
-void couple(Index count, const Coupling<T>* pairs, int d, const T* X, T* F) {
-    if (d == 1) couple_pairs<T, 1>(count, pairs, X, F);
-    if (d == 2) couple_pairs<T, 2>(count, pairs, X, F);
-    if (d == 3) couple_pairs<T, 3>(count, pairs, X, F);
-}
-
 }  // namespace
 }  // namespace quoin::host
 
@@ -440,10 +408,10 @@ namespace quoin::host {
 namespace {
 
 template <class T>
-constexpr Kernels<T> kernel_set = {QUOIN_ISA,      inner<T>,      inner_upper<T>,  outer<T>,         solve<T>,
-                                   scale<T>,       reflect<T>,    add_groups<T>,   transpose<T>,     largest<T>,
-                                   couple<T>,      width<T>,      gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>,
-                                   factor_tiny<T>, form_lanes<T>, apply_lanes<T>,  solve_lanes<T>};
+constexpr Kernels<T> kernel_set = {QUOIN_ISA,     inner<T>,        inner_upper<T>,   outer<T>,        solve<T>,
+                                   scale<T>,      reflect<T>,      add_groups<T>,    transpose<T>,    largest<T>,
+                                   width<T>,      gather_lanes<T>, scatter_lanes<T>, factor_lanes<T>, factor_tiny<T>,
+                                   form_lanes<T>, apply_lanes<T>,  solve_lanes<T>};
 
 }  // namespace
 }  // namespace quoin::host

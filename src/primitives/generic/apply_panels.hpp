@@ -1,5 +1,7 @@
 #pragma once
 
+// Panels one after the other, for a device without a fused version.
+
 #include "primitives.hpp"
 
 namespace quoin {

@@ -1,5 +1,7 @@
 #pragma once
 
+// Exponents of column norms, chosen on the host.
+
 #include <cmath>
 #include <limits>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+// A panel's product that prepares nothing, for a device that converts no operands.
+
 #include "primitives.hpp"
 
 namespace quoin {

@@ -1,5 +1,7 @@
 #pragma once
 
+// The top block of Householder reconstruction, by a signed LU and products of triangles.
+
 #include <array>
 
 #include "primitives.hpp"

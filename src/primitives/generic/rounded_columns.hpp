@@ -1,5 +1,7 @@
 #pragma once
 
+// Columns kept as they are, for a device without products of 16 bits.
+
 #include "primitives.hpp"
 
 namespace quoin {

@@ -1,5 +1,5 @@
-// C programs, ctypes, SciPy and FlexiBLAS call LAPACK without Fortran's hidden lengths of letters: every name that the library
-// exports leaves the stack after its last argument as it is. The list of names comes from the library itself.
+// C programs, ctypes, SciPy and FlexiBLAS call LAPACK without Fortran's hidden lengths of letters: every name that the
+// library exports leaves the stack after its last argument as it is. The list of names comes from the library itself.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -19,13 +19,14 @@ namespace quoin::test {
 namespace {
 
 #ifdef QUOIN_TEST_MPI
-/// The arguments of each routine, a letter each: m n k l and r (columns), b and B (block sizes), d (a leading dimension), w (a size of
-/// workspace), o (one), s and c (side and transposition), A (an array), D (a descriptor), i (info).
+/// The arguments of each routine, a letter each: m n k l and r (columns), b and B (block sizes), d (a leading
+/// dimension), w (a size of workspace), o (one), s and c (side and transposition), A (an array), D (a descriptor), i
+/// (info).
 const std::map<std::string, std::string> routines = {
     {"geqrf", "mnAooDAAwi"}, {"orgqr", "mnkAooDAAwi"}, {"ormqr", "scmnkAooDAAooDAwi"}, {"gels", "cmnrAooDAooDAwi"}};
 #else
-/// The arguments of each routine, a letter each: m n k l and r (columns), b and B (block sizes), d (a leading dimension), w (a size of
-/// workspace or T), o (one), s and c (side and transposition), A (an array), i (info).
+/// The arguments of each routine, a letter each: m n k l and r (columns), b and B (block sizes), d (a leading
+/// dimension), w (a size of workspace or T), o (one), s and c (side and transposition), A (an array), i (info).
 const std::map<std::string, std::string> routines = {{"copy", "nAoAo"},           {"geqrf", "mnAdAAwi"},
                                                      {"geqr2", "mnAdAAi"},        {"orgqr", "mnkAdAAwi"},
                                                      {"ormqr", "scmnkAdAAdAwi"},  {"geqrt", "mnbAdAdAi"},
@@ -71,7 +72,8 @@ std::string routine_of(std::string name) {
 
 constexpr std::uintptr_t canary = 0x5ca1ab1e0ddba115;
 
-/// Calls `routine` as C does, with canaries on the stack after the arguments, and returns those words of the stack as they are then.
+/// Calls `routine` as C does, with canaries on the stack after the arguments, and returns those words of the stack as
+/// they are then.
 std::array<std::uintptr_t, 8> call(void* routine, const std::vector<const void*>& arguments) {
     constexpr std::size_t in_registers = 6;
     std::array<std::uintptr_t, in_registers> registers{};

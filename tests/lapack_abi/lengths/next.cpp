@@ -1,4 +1,5 @@
-// The LAPACK and ScaLAPACK behind the library under test: every name is there, computes nothing and counts its calls.
+// The LAPACK and ScaLAPACK that the library under test would pass calls on to: every name is there, computes nothing
+// and counts its calls.
 
 int next_calls = 0;
 
@@ -21,10 +22,11 @@ extern "C" void Cblacs_gridinfo(int, int* rows, int* cols, int* row, int* col) {
 extern "C" void Cblacs_get(int, int, int* value) { *value = 0; }
 extern "C" MPI_Comm Cblacs2sys_handle(int) { return MPI_COMM_SELF; }
 #else
-#define QUOIN_STUB_ALL(name)                                                                                      \
-    QUOIN_STUB(s##name##_)                                                                                        \
-    QUOIN_STUB(d##name##_)                                                                                        \
-    QUOIN_STUB(s##name##_64_) QUOIN_STUB(d##name##_64_) QUOIN_STUB(scipy_s##name##_) QUOIN_STUB(scipy_d##name##_) \
+#define QUOIN_STUB_ALL(name)                                                            \
+    QUOIN_STUB(s##name##_)                                                              \
+    QUOIN_STUB(d##name##_)                                                              \
+    QUOIN_STUB(s##name##_64_)                                                           \
+    QUOIN_STUB(d##name##_64_) QUOIN_STUB(scipy_s##name##_) QUOIN_STUB(scipy_d##name##_) \
         QUOIN_STUB(scipy_s##name##_64_) QUOIN_STUB(scipy_d##name##_64_)
 QUOIN_STUB_ALL(geqrf)
 QUOIN_STUB_ALL(geqr2)

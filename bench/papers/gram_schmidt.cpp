@@ -1,0 +1,229 @@
+// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012): modified Gram-Schmidt on a CPU.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "interrupt.hpp"
+#include "papers/gram_schmidt.hpp"
+#include "papers/gram_schmidt_baselines.hpp"
+#include "random_matrix.hpp"
+#include "results.hpp"
+#include "rivals/reference_lapack.hpp"
+#include "stopwatch.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+constexpr Index widths[] = {16, 32, 48, 64, 96, 128, 192, 256};
+/// Beyond, Listing 1 takes minutes.
+constexpr Index max_elementwise_cols = 2048;
+/// The paper's width 32, which is near the best of `widths` for its blocked code at every size.
+constexpr Index paper_width = 32;
+/// The required speed of the blocked method over the unblocked one, on all cores, from `required_from` columns on.
+constexpr double required_ratio = 4;
+constexpr Index required_from = 4096;
+
+enum class Code { Elementwise, Blas2, Unblocked, PaperBlocked, Mgs, MgsTwice, Cgs, CgsTwice, Lapack };
+
+struct CodeName {
+    const char* name;  ///< in JSON and CSV
+    const char* text;
+};
+/// Names of the codes, in the order of `Code`.
+constexpr CodeName codes[] = {
+    {"mgs-elementwise", "Listing 1, element by element, 1 core"},
+    {"mgs-blas2", "Listing 3, GEMV, SCAL, GER"},
+    {"mgs-unblocked", "OpenMP, unblocked"},
+    {"mgs-blocked", "OpenMP, blocked as the paper's"},
+    {"mgs", "Quoin: mgs"},
+    {"mgs-always", "  reorthogonalized always"},
+    {"cgs", "Quoin: cgs"},
+    {"cgs-always", "  reorthogonalized always"},
+    {"geqrf-orgqr", "LAPACK: geqrf + orgqr"},
+};
+
+const CodeName& name_of(Code code) { return codes[static_cast<int>(code)]; }
+
+struct Row {
+    Shape shape;
+    DType dtype;
+    Code code;
+    int threads;
+    Index width;  ///< of a panel; 0: none
+    double seconds = 0, orthogonality = -1, residual = -1;
+
+    double gflops() const { return gram_schmidt_gflops(shape, seconds); }
+};
+
+class GramSchmidtBench {
+public:
+    explicit GramSchmidtBench(const BenchArguments& arguments)
+        : arguments_(arguments), ctx_(make_context(arguments.common)), guard_(ctx_), results_(arguments) {}
+
+    void run() {
+        const std::string where = describe_host(ctx_);
+        results_.describe(where);
+        results_.say("Modified Gram-Schmidt, GFLOP/s = 2mn²/T\n{}\n", where);
+        warn_about_host();
+        const std::vector<Shape> shapes = arguments_.shapes_or(squares(gram_schmidt_orders));
+        const auto for_each_dtype = [&](auto work) { arguments_.for_each_dtype({DType::F32, DType::F64}, work); };
+        for_each_dtype([&]<class T>(T) {
+            for (const Shape shape : shapes) compare<T>(shape);
+        });
+        for_each_dtype([&]<class T>(T) { vary_width<T>(shapes); });
+        for_each_dtype([&]<class T>(T) { vary_threads<T>(shapes[std::min<std::size_t>(1, shapes.size() - 1)]); });
+        results_.say(
+            "\nThe paper's 8192² in f32 on two Xeon X5650 (12 cores): unblocked 159 s, blocked 18.9 s, 58 GFLOP/s.\n");
+    }
+
+private:
+    template <class T>
+    Row measure(const Matrix<T>& A, Code code, Context<Host>& ctx, Index width, bool accuracy) {
+        const Index m = A.rows(), n = A.cols();
+        Row row{{m, n}, dtype_of<T>, code, code == Code::Elementwise ? 1 : ctx.threads(), width};
+        Options options = arguments_.common.options;
+        options.method =
+            code == Code::Cgs || code == Code::CgsTwice ? Method::ClassicalGramSchmidt : Method::ModifiedGramSchmidt;
+        if (code == Code::MgsTwice || code == Code::CgsTwice)
+            options.method.set_reorthogonalization(Reorthogonalization::Always);
+        options.q = QForm::Explicit;
+        options.method.set_panel_width(width);
+        const Plan plan = plan_qr<T>(ctx, m, n, options);
+
+        Matrix<T> Q, R(n, n);
+        ReferenceLapack<T> lapack(m, n);
+        const auto run = [&] {
+            Q = Matrix<T>(m, n);
+            copy_in_parallel(Q.data(), A.data(), sizeof(T) * static_cast<std::size_t>(m * n));
+            const Stopwatch watch;
+            switch (code) {
+                case Code::Elementwise: bench::mgs_elementwise<T>(Q.view(), R.view()); break;
+                case Code::Blas2: bench::mgs_blas2<T>(Q.view(), R.view()); break;
+                case Code::Unblocked: bench::mgs_unblocked<T>(Q.view(), R.view(), ctx.threads()); break;
+                case Code::PaperBlocked: bench::mgs_blocked<T>(Q.view(), R.view(), width, ctx.threads()); break;
+                case Code::Lapack:
+                    lapack.geqrf(Q.view());
+                    for (Index j = 0; j < n; ++j) std::copy_n(Q.view().at(0, j), j + 1, R.view().at(0, j));
+                    lapack.orgqr(Q.view());
+                    break;
+                default: {
+                    QR<T> f = qr<T, Host>(ctx, std::move(Q), plan);
+                    row.width = plan.panel_width;
+                    const double seconds = watch.seconds();
+                    ThinQR<T> thin = std::move(f).take_thin(ctx);
+                    R = std::move(thin.R);
+                    Q = std::move(thin.Q);
+                    return seconds;
+                }
+            }
+            return watch.seconds();
+        };
+        row.seconds = median_of(run, arguments_.repeat);
+        if (accuracy) {
+            for (Index j = 0; j < n; ++j) std::fill(R.view().at(j + 1, j), R.view().at(n, j), T(0));
+            row.orthogonality = orthogonality<T>(ctx_, std::as_const(Q).view());
+            row.residual = residual<T>(ctx_, A.view(), std::as_const(Q).view(), std::as_const(R).view());
+        }
+        report(row);
+        return row;
+    }
+
+    void report(const Row& row) {
+        JsonLine json = case_line(row.shape, row.dtype);
+        json.add("code", name_of(row.code).name).add("threads", row.threads).add("panel_width", row.width);
+        json.add("seconds", row.seconds).add("gflops", row.gflops());
+        json.add_measured("orthogonality", row.orthogonality).add_measured("residual", row.residual);
+        results_.add(json);
+    }
+
+    template <class T>
+    Matrix<T> random(Shape shape) {
+        Matrix<T> A(shape.rows, shape.cols);
+        fill_normal(A, /*seed=*/1);
+        return A;
+    }
+
+    /// Every code at one size.
+    template <class T>
+    void compare(Shape shape) {
+        const Matrix<T> A = random<T>(shape);
+        results_.say("\n{} x {} {:<26} {:>10} {:>10} {:>12} {:>12} {:>12}\n", shape.rows, shape.cols,
+                     to_string(dtype_of<T>), "seconds", "GFLOP/s", "/ unblocked", "‖I − QᵀQ‖", "residual");
+        double unblocked = 0, mgs = 0;
+        for (Code code = Code::Elementwise; code <= Code::Lapack; code = Code(int(code) + 1)) {
+            if (code == Code::Elementwise && shape.cols > max_elementwise_cols) continue;
+            const Row row = measure<T>(A, code, ctx_, code == Code::PaperBlocked ? paper_width : 0, true);
+            if (code == Code::Unblocked) unblocked = row.seconds;
+            if (code == Code::Mgs) mgs = row.seconds;
+            results_.say("{:<40} {:>10.4g} {:>10.1f} {:>12} {:>12.2e} {:>12.2e}\n", name_of(code).text, row.seconds,
+                         row.gflops(), unblocked > 0 ? fmt::format("{:.1f}x", unblocked / row.seconds) : "",
+                         row.orthogonality, row.residual);
+        }
+        if (shape.cols >= required_from)
+            results_.say("mgs over unblocked: {:.1f}x, required {:g}x\n", unblocked / mgs, required_ratio);
+    }
+
+    /// Figure 4: GFLOP/s over the width of a panel, the best of each line marked.
+    template <class T>
+    void vary_width(const std::vector<Shape>& shapes) {
+        results_.say("\nGFLOP/s over the columns of a panel, {}\n{:<24}", to_string(dtype_of<T>), "");
+        for (const Index width : widths) results_.say("{:>9}", width);
+        results_.say("{:>9}\n", "best");
+        for (const Shape shape : shapes) {
+            const Matrix<T> A = random<T>(shape);
+            for (const Code code : {Code::PaperBlocked, Code::Mgs, Code::Cgs}) {
+                // the paper's code at 8192 columns takes a minute a width
+                if (code == Code::PaperBlocked && shape.cols > required_from) continue;
+                const char* const name = code == Code::PaperBlocked ? "paper" : name_of(code).name;
+                results_.say("{:<24}", fmt::format("{} {}", name, to_string(shape)));
+                std::optional<Row> best;
+                for (const Index width : widths) {
+                    const Row row = measure<T>(A, code, ctx_, width, false);
+                    results_.say("{:>9.1f}", row.gflops());
+                    if (!best || row.seconds < best->seconds) best = row;
+                }
+                results_.say("{:>9}\n", best->width);
+            }
+        }
+    }
+
+    /// Figure 2: over the number of threads.
+    template <class T>
+    void vary_threads(Shape shape) {
+        const Matrix<T> A = random<T>(shape);
+        results_.say("\nGFLOP/s over threads, {} x {} {}\n{:<24}", shape.rows, shape.cols, to_string(dtype_of<T>), "");
+        std::vector<int> counts;
+        for (int t = 1; t < ctx_.threads(); t *= 2) counts.push_back(t);
+        counts.push_back(ctx_.threads());
+        for (const int t : counts) results_.say("{:>9}", t);
+        results_.say("{:>9}\n", "speedup");
+        for (const Code code : {Code::Unblocked, Code::PaperBlocked, Code::Mgs}) {
+            results_.say("{:<24}", code == Code::Unblocked      ? "unblocked"
+                                   : code == Code::PaperBlocked ? "paper, blocked"
+                                                                : "mgs");
+            double first = 0, last = 0;
+            for (const int t : counts) {
+                Context<Host> ctx(t);
+                const Row row = measure<T>(A, code, ctx, code == Code::PaperBlocked ? paper_width : 0, false);
+                if (first == 0) first = row.seconds;
+                last = row.seconds;
+                results_.say("{:>9.1f}", row.gflops());
+            }
+            results_.say("{:>8.2f}x\n", first / last);
+        }
+    }
+
+    const BenchArguments& arguments_;
+    Context<Host> ctx_;
+    InterruptGuard guard_;
+    Results results_;
+};
+
+}  // namespace
+
+void bench_gram_schmidt(const BenchArguments& arguments) { GramSchmidtBench(arguments).run(); }
+
+}  // namespace quoin::cli

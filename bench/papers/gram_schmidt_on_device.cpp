@@ -1,0 +1,220 @@
+// Figures 6 to 9 of Brandes, Arnold, Soddemann and Reith (2012): modified Gram-Schmidt on a GPU.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "devices.hpp"
+#include "papers/gram_schmidt_kernels.hpp"
+#include "papers/thin_qr_on_device.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+using bench::Access;
+using bench::BlockShape;
+
+constexpr int along[] = {32, 64, 128, 256, 512, 1024}, columns_a_block[] = {1, 2, 4, 8, 16};
+constexpr int max_threads = 1024;
+/// A kernel is timed on every `step_stride`-th step of a factorization.
+constexpr Index step_stride = 128;
+/// The required speed of the blocked method over cuBLAS's, from `required_over_blas2_from` columns on.
+constexpr double required_over_blas2 = 5;
+constexpr Index required_over_blas2_from = 8192;
+
+const char* name_of(Access access) { return access == Access::Direct ? "direct" : "shared"; }
+
+class PaperFigures : ThinQrOnDevice {
+public:
+    using ThinQrOnDevice::ThinQrOnDevice;
+
+    void run() {
+        const std::vector<Shape> sizes = arguments_.shapes_or(squares(gram_schmidt_orders));
+        arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) {
+            kernels<T>(sizes.back());
+            steps<T>(sizes.back());
+            results_.say(
+                "\nFigure 9: modified Gram-Schmidt, {}, GFLOP/s = 2mn²/T\n{:>12} {:<26} {:>10} {:>10} {:>12} {:>12} "
+                "{:>12}\n",
+                quoin::to_string(dtype_of<T>), "matrix", "code", "seconds", "GFLOP/s", "/ cuBLAS", "‖I − QᵀQ‖",
+                "residual");
+            for (const Shape shape : sizes) codes<T>(shape);
+        });
+        results_.say(
+            "\nThe paper's 8192² in f32: cuBLAS 4.1 and its own kernels on a GeForce GTX480 about 45 and 49 "
+            "GFLOP/s.\n");
+    }
+
+private:
+    struct Choice {
+        Access access = Access::Direct;
+        BlockShape shape{256, 1};
+        double seconds = 0;
+    };
+
+    void report(Shape size, DType dtype, const char* code, const Choice* choice, Index left, double seconds,
+                double rate, double orthogonality = -1, double residual = -1) {
+        JsonLine json = case_line(size, dtype);
+        json.add("code", code).add("access", choice ? name_of(choice->access) : "");
+        json.add("nx", choice ? choice->shape.nx : 0).add("ny", choice ? choice->shape.ny : 0);
+        json.add("columns_left", left).add("seconds", seconds).add("gflops", rate);
+        json.add_measured("orthogonality", orthogonality).add_measured("residual", residual);
+        results_.add(json);
+    }
+
+    /// One launch of either kernel with `left` columns to the right of column i.
+    template <class T>
+    void launch(bool dots, const Choice& choice, Matrix<T, Cuda>& Q, Matrix<T, Cuda>& R, Index i) {
+        if (dots) {
+            bench::dot_products<T>(ctx_, Q.view(), R.view(), i, choice.shape, choice.access);
+        } else {
+            bench::orthogonalize<T>(ctx_, Q.view(), R.view(), i, choice.shape, choice.access);
+        }
+    }
+
+    /// Figures 6 and 7: the kernels over the shapes of a block, by every `step_stride`-th step.
+    template <class T>
+    void kernels(Shape size) {
+        Matrix<T, Cuda> Q(ctx_, size.rows, size.cols), R(ctx_, size.cols, size.cols);
+        bench::fill_normal(ctx_, Q);
+        for (const bool dots : {false, true})
+            for (const Access access : {Access::Direct, Access::Shared}) {
+                results_.say(
+                    "\nFigure {}: {} kernel, {}, {} x {} {}, GFLOP/s over NX threads along a column (down) and NY "
+                    "columns "
+                    "a block\n{:>8}",
+                    dots ? 7 : 6, dots ? "dot products" : "orthogonalization",
+                    access == Access::Direct ? "direct access" : "through shared memory", size.rows, size.cols,
+                    quoin::to_string(dtype_of<T>), "");
+                for (const int ny : columns_a_block) results_.say("{:>9}", ny);
+                results_.say("\n");
+                Choice& best = dots ? dots_ : updates_;
+                if (access == Access::Direct) best = {};
+                for (const int nx : along) {
+                    results_.say("{:>8}", nx);
+                    for (const int ny : columns_a_block) {
+                        if (nx * ny > max_threads) continue;
+                        Choice choice{access, {nx, ny}};
+                        // the updates subtract nothing: entries keep their values however often they are updated
+                        set_identity<T>(ctx_, size.cols, R.view());
+                        double flops = 0;
+                        const double seconds = timed(flops, dots, choice, Q, R);
+                        const double rate = 1e-9 * flops / seconds;
+                        choice.seconds = seconds;
+                        results_.say("{:>9.1f}", rate);
+                        report(size, dtype_of<T>, dots ? "dot-products" : "orthogonalization", &choice, -1, seconds,
+                               rate);
+                        if (best.seconds == 0 || seconds < best.seconds) best = choice;
+                    }
+                    results_.say("\n");
+                }
+            }
+    }
+
+    template <class T>
+    double timed(double& flops, bool dots, const Choice& choice, Matrix<T, Cuda>& Q, Matrix<T, Cuda>& R) {
+        throw_if_interrupted();
+        const Index n = Q.cols(), stride = std::max<Index>(1, std::min(step_stride, n / 8));
+        launch(dots, choice, Q, R, 0);
+        return bench::seconds_of(ctx_, [&] {
+            for (Index i = 0; i < n; i += stride) {
+                launch(dots, choice, Q, R, i);
+                flops += 2.0 * static_cast<double>(Q.rows()) * static_cast<double>(n - i);
+            }
+        });
+    }
+
+    /// Figure 8: a launch of the orthogonalization over the columns that are left.
+    template <class T>
+    void steps(Shape size) {
+        constexpr BlockShape some[] = {{32, 8}, {64, 8}, {128, 8}, {256, 1}, {512, 1}};
+        constexpr int launches = 16;
+        Matrix<T, Cuda> Q(ctx_, size.rows, size.cols), R(ctx_, size.cols, size.cols);
+        bench::fill_normal(ctx_, Q);
+        set_identity<T>(ctx_, size.cols, R.view());
+        results_.say(
+            "\nFigure 8: µs of an orthogonalization by direct access over the columns that are left, {} x {} {}\n{:>8}",
+            size.rows, size.cols, quoin::to_string(dtype_of<T>), "");
+        for (const BlockShape shape : some) results_.say("{:>9}", fmt::format("{}x{}", shape.nx, shape.ny));
+        results_.say("\n");
+        for (Index left = 16; left < size.cols; left *= 2) {
+            results_.say("{:>8}", left);
+            for (const BlockShape shape : some) {
+                const Choice choice{Access::Direct, shape};
+                launch(false, choice, Q, R, size.cols - left - 1);
+                const double seconds = bench::seconds_of(ctx_,
+                                                         [&] {
+                                                             for (int i = 0; i < launches; ++i)
+                                                                 launch(false, choice, Q, R, size.cols - left - 1);
+                                                         }) /
+                                       launches;
+                results_.say("{:>9.1f}", 1e6 * seconds);
+                report(size, dtype_of<T>, "orthogonalization", &choice, left, seconds,
+                       2e-9 * static_cast<double>(size.rows) * static_cast<double>(left) / seconds);
+            }
+            results_.say("\n");
+        }
+    }
+
+    /// Figure 9, with Quoin's blocked method and cuSOLVER for comparison.
+    template <class T>
+    void codes(Shape size) {
+        Matrix<T, Cuda> A(ctx_, size.rows, size.cols), Q, R;
+        bench::fill_normal(ctx_, A);
+        bench::CusolverQR<T> cusolver(ctx_, size.rows, size.cols);
+        const auto by_columns = [&](auto mgs) {
+            return [&, mgs] {
+                Q = Matrix<T, Cuda>(ctx_, size.rows, size.cols);
+                R = Matrix<T, Cuda>(ctx_, size.cols, size.cols);
+                copy<T>(ctx_, A.view(), Q.view());
+                set_identity<T>(ctx_, size.cols, R.view());
+                return bench::seconds_of(ctx_, mgs);
+            };
+        };
+        const auto by_quoin = [&](Method method, Reorthogonalization reorthogonalization) {
+            return [&, options = options_for(method, reorthogonalization)] { return run_quoin(A, options, Q, R); };
+        };
+        using enum Method;
+        using enum Reorthogonalization;
+        const struct {
+            const char *name, *text;
+            std::function<double()> run;
+        } codes[] = {
+            {"mgs-cublas", "cuBLAS GEMV, SCAL, GER",
+             by_columns([&] { bench::mgs_cublas<T>(ctx_, Q.view(), R.view()); })},
+            {"mgs-native", "the paper's kernels", by_columns([&] {
+                 bench::mgs_native<T>(ctx_, Q.view(), R.view(), dots_.shape, dots_.access, updates_.shape,
+                                      updates_.access);
+             })},
+            {"mgs", "Quoin: mgs", by_quoin(ModifiedGramSchmidt, Off)},
+            {"mgs-always", "  reorthogonalized always", by_quoin(ModifiedGramSchmidt, Always)},
+            {"cgs", "Quoin: cgs", by_quoin(ClassicalGramSchmidt, Off)},
+            {"cgs-always", "  reorthogonalized always", by_quoin(ClassicalGramSchmidt, Always)},
+            {"geqrf-orgqr", "cuSOLVER: geqrf + orgqr", [&] { return run_cusolver(A, cusolver, Q, R); }},
+        };
+        double blas2 = 0, mgs = 0;
+        for (const auto& code : codes) {
+            const double seconds = median_seconds(code.run);
+            if (blas2 == 0) blas2 = seconds;
+            if (std::string(code.name) == "mgs") mgs = seconds;
+            const double orthogonality = bench::orthogonality(ctx_, Q), residual = bench::residual(ctx_, A, Q, R);
+            report(size, dtype_of<T>, code.name, nullptr, -1, seconds, gram_schmidt_gflops(size, seconds),
+                   orthogonality, residual);
+            results_.say("{:>12} {:<26} {:>10.4g} {:>10.1f} {:>11.1f}x {:>12.2e} {:>12.2e}\n", to_string(size),
+                         code.text, seconds, gram_schmidt_gflops(size, seconds), blas2 / seconds, orthogonality,
+                         residual);
+        }
+        if (size.cols >= required_over_blas2_from)
+            results_.say("mgs over cuBLAS: {:.1f}x, required {:g}x\n", blas2 / mgs, required_over_blas2);
+    }
+
+    Choice dots_, updates_;  // the best of Figures 7 and 6
+};
+
+}  // namespace
+
+void bench_gram_schmidt_on_device(const BenchArguments& arguments) { PaperFigures(arguments).run(); }
+
+}  // namespace quoin::cli

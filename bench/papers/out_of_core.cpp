@@ -1,0 +1,194 @@
+// Table 3 and Table 4 of Zhang and Wu (2021) on this GPU: QR of matrices in the host's memory under a cap on the
+// device's, by recursion and by blocks, and by Householder for comparison.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "byte_size.hpp"
+#include "interrupt.hpp"
+#include "measure/cuda/device.hpp"
+#include "measure/cuda/page_locked.hpp"
+#include "papers/large_matrix.hpp"
+#include "quoin/io.hpp"
+#include "quoin/study.hpp"
+#include "results.hpp"
+#include "stopwatch.hpp"
+#include "studies.hpp"
+#include "tracing.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+/// Seconds on a V100 PCIe, GEMMs by FP16: Table 4, and Table 3 for 131072². −1: not printed.
+struct PublishedRun {
+    Shape shape;
+    OutOfCoreMethod method;
+    Index block = -1;
+    double products = -1, panels = -1, in = -1, out = -1;
+};
+constexpr PublishedRun published_runs[] = {
+    {{65536, 65536}, OutOfCoreMethod::Recursive, 8192, 10.5, 2.7},
+    {{65536, 65536}, study::Blocking, 8192, 18.9, 2.7},
+    {{262144, 65536}, OutOfCoreMethod::Recursive, 8192, 38.5, 9.0},
+    {{262144, 65536}, study::Blocking, 8192, 77.0, 9.0},
+    {{131072, 131072}, OutOfCoreMethod::Recursive, 16384, -1, -1, 37.9, 19.3},
+    {{131072, 131072}, study::Blocking, 16384, -1, -1, 47.2, 22.3},
+};
+
+/// Returns the published run of this shape by this method; −1 everywhere if there is none.
+PublishedRun published_for(Shape shape, const OutOfCorePlan& plan) {
+    for (const PublishedRun& row : published_runs) {
+        if (row.shape.rows == shape.rows && row.shape.cols == shape.cols && row.method == plan.method &&
+            plan.arithmetic == Arithmetic::FP16 && !plan.reorthogonalize) {
+            return row;
+        }
+    }
+    return {shape, plan.method};
+}
+
+std::string seconds_or_dash(double value) { return measured(value, "{:.4g} s"); }
+
+template <class T>
+class OutOfCoreBench {
+public:
+    OutOfCoreBench(const BenchArguments& arguments, Context<Cuda>& ctx)
+        : arguments_(arguments), ctx_(ctx), results_(arguments) {
+        results_.describe(fmt::format("{}; memory_bytes {}", bench::describe_device(), arguments.gpu_memory));
+        results_.say("{}\n", bench::describe_device());
+    }
+
+    void run(Shape shape) {
+        const auto [m, n] = shape;
+        Matrix<T> A(m, n);
+        Stopwatch watch;
+        bench::fill_noise<T>(seed, A.view());
+        const double made = watch.seconds();
+        watch = {};
+        const bench::PageLocked locked(A.data(), static_cast<std::size_t>(m) * static_cast<std::size_t>(n) * sizeof(T));
+        results_.say("\n{} x {} {}: {} in the host's memory, made in {:.3g} s, {} in {:.3g} s; {} of the GPU's\n", m, n,
+                     to_string(dtype_of<T>), format_byte_size(double(m) * double(n) * sizeof(T)), made,
+                     locked.locked() ? "pinned" : "refused to be pinned", watch.seconds(),
+                     format_byte_size(double(arguments_.gpu_memory)));
+        results_.say("{:>28} {:>7} {:>8} {:>8} {:>8} {:>17} {:>17} {:>7} {:>9} {:>9} {:>9}\n", "", "block", "s",
+                     "planned s", "TFLOP/s", "GiB in (paper)", "GiB out (paper)", "hidden", "GiB used", "‖I−QᵀQ‖",
+                     "‖A−QR‖");
+        bool first = true;
+        for (const OutOfCoreOptions& route : arguments_.routes) {
+            throw_if_interrupted();
+            load_kernels(route);
+            if (!first) bench::fill_noise<T>(seed, A.view());
+            first = false;
+            measure(shape, A.view(), route, locked.locked());
+        }
+    }
+
+private:
+    static constexpr std::uint64_t seed = 1;
+
+    /// A small matrix by the same route, on a context of its own, in pieces too: CUDA loads kernels at their first use.
+    static void load_kernels(OutOfCoreOptions options) {
+        const Index m = 16384, n = 8192;
+        Matrix<T> A(m, n), R(n, n);
+        bench::fill_noise<T>(seed, A.view());
+        for (const double part : {0.5, 1.5}) {
+            options.memory_bytes = double(Index(1) << 29) + part * double(m) * double(n) * sizeof(T);
+            Context<Cuda> ctx;
+            qr_out_of_core<T, Cuda>(ctx, A.view(), R.view(), options);
+            bench::fill_noise<T>(seed, A.view());
+        }
+    }
+
+    void measure(Shape shape, MatrixView<T> A, OutOfCoreOptions options, bool pinned) {
+        options.memory_bytes = static_cast<double>(arguments_.gpu_memory);
+        options.block = arguments_.block;
+        options.check_finite = false;
+        const bench::UpperZeros<T> R(shape.cols);
+        std::string trace_path = arguments_.common.trace;
+        if (!trace_path.empty() && arguments_.routes.size() > 1) {
+            trace_path += fmt::format(".{}.json", name_of(options));
+        }
+        OutOfCoreReport report;
+        OutOfCoreTimes times;
+        {
+            Trace trace;
+            ctx_.attach(&trace);
+            try {
+                report = qr_out_of_core<T, Cuda>(ctx_, A, R.view(), options);
+            } catch (...) {
+                ctx_.attach(nullptr);
+                throw;
+            }
+            ctx_.attach(nullptr);
+            times = out_of_core_times(trace);
+            if (!trace_path.empty()) trace.write(trace_path);
+        }
+        const bench::Probed probed = bench::probe<T>(seed, A, R.view());
+        const PublishedRun paper = published_for(shape, report.plan);
+        const OutOfCorePlan& plan = report.plan;
+        study::PaperBytes by_paper;
+        if (plan.method != OutOfCoreMethod::Householder)
+            by_paper = study::paper_bytes(plan, options.block > 0 ? std::min(options.block, shape.cols) : plan.block);
+        constexpr double GiB = 1 << 30;
+        const double tflops = 1e-12 * plan.flops / report.seconds;
+        const auto bytes = [&](double moved, double of_paper) {
+            return fmt::format("{:.4g} ({})", moved / GiB, of_paper > 0 ? fmt::format("{:.4g}", of_paper / GiB) : "−");
+        };
+        results_.say("{:>28} {:>7} {:>8.3f} {:>9.2f} {:>8.1f} {:>17} {:>17} {:>6.1f}% {:>9.2f} {:>9.2e} {:>9.2e}\n",
+                     name_of(options), plan.block, report.seconds, plan.seconds, tflops,
+                     bytes(report.bytes_in, by_paper.in), bytes(report.bytes_out, by_paper.out), 100 * times.hidden(),
+                     report.memory_bytes / GiB, probed.orthogonality, probed.residual);
+        results_.say(
+            "{:>28} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
+            "be\n",
+            "busy:", seconds_or_dash(times.in), seconds_or_dash(times.out), seconds_or_dash(times.products),
+            seconds_or_dash(times.panels), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
+        if (paper.block > 0) {
+            results_.say("{:>28} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
+                         "the paper, on a V100:", seconds_or_dash(paper.in), seconds_or_dash(paper.out),
+                         seconds_or_dash(paper.products), seconds_or_dash(paper.panels), paper.block);
+        }
+        JsonLine line = case_line(shape, dtype_of<T>);
+        line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
+        line.add("reorthogonalized", plan.reorthogonalize).add("memory_cap", arguments_.gpu_memory);
+        line.add("asked_block", arguments_.block).add("block", plan.block).add("seconds", report.seconds);
+        line.add("predicted_seconds", plan.seconds).add("tflops", tflops);
+        line.add("bytes_in", Index(report.bytes_in)).add("bytes_out", Index(report.bytes_out));
+        line.add("paper_bytes_in", Index(by_paper.in)).add("paper_bytes_out", Index(by_paper.out));
+        line.add("seconds_in", times.in).add("seconds_out", times.out);
+        line.add("seconds_products", times.products).add("seconds_panels", times.panels);
+        line.add("hidden", times.hidden()).add("seconds_product_copies", times.product_copies);
+        line.add("hidden_in_products", times.hidden_in_products());
+        line.add("memory_bytes", Index(report.memory_bytes)).add("pinned", pinned);
+        line.add("orthogonality", probed.orthogonality).add("residual", probed.residual);
+        line.add("paper_block", paper.block);  // −1: the paper has no such row
+        line.add("paper_seconds_in", paper.in).add("paper_seconds_out", paper.out);
+        line.add("paper_seconds_products", paper.products).add("paper_seconds_panels", paper.panels);
+        results_.add(line);
+    }
+
+    static std::string name_of(const OutOfCoreOptions& options) {
+        return fmt::format("{}-{}{}", to_string(options.method), to_string(options.arithmetic),
+                           options.reorthogonalize ? "-twice" : "");
+    }
+    const BenchArguments& arguments_;
+    Context<Cuda>& ctx_;
+    Results results_;
+};
+
+}  // namespace
+
+void bench_out_of_core(const BenchArguments& arguments) {
+    make_context(arguments.common);  // sets the threads of the program's own loops
+    arguments.for_each_dtype({DType::F32}, [&]<class T>(T) {
+        Context<Cuda> ctx = device_context();
+        const InterruptGuard guard(ctx);
+        OutOfCoreBench<T> bench(arguments, ctx);
+        for (const Shape shape : arguments.shapes_or({{65536, 65536}})) bench.run(shape);
+    });
+}
+
+}  // namespace quoin::cli

@@ -1,0 +1,306 @@
+// Table 1 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and one T, products with
+// Qᵀ, and a block of Q, on either device, against LAPACK on the host and cuSOLVER.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "either_device.hpp"
+#include "quoin/study.hpp"
+#include "results.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "devices.hpp"
+#endif
+
+namespace quoin::cli {
+
+namespace {
+
+/// Dual Xeon E5-2640 v3 with OpenBLAS's GEQRT3, and with a Tesla K20m, in seconds, f64.
+struct PublishedTimes {
+    Index n;
+    double cpu, gpu;
+};
+constexpr PublishedTimes published_times[] = {{1000, 0.050, 0.048},   {2000, 0.228, 0.120},   {3000, 0.583, 0.212},
+                                              {4000, 1.139, 0.335},   {5000, 1.984, 0.551},   {6000, 3.183, 0.852},
+                                              {7000, 4.668, 1.260},   {8000, 6.373, 1.762},   {9000, 8.532, 2.404},
+                                              {10000, 11.181, 3.202}, {11000, 14.504, 4.115}, {12000, 18.067, 5.182},
+                                              {13000, 22.211, 6.566}, {14000, 27.064, 8.003}, {15000, 32.319, 9.768}};
+
+/// Qᵀ applied to `columns` columns, and the required ratio to ormqr.
+struct Application {
+    Shape shape;
+    Index columns;
+    double required;
+};
+constexpr Application applications[] = {
+    {{1000000, 192}, 100, 5}, {{8192, 2048}, 2048, 1.5}, {{10000, 10000}, 1000, 1.3}};
+
+constexpr Index block_order = 10000, block_size = 1000;
+
+template <class D>
+class StorageBench {
+public:
+    StorageBench(const BenchArguments& arguments, Context<D>& ctx, const std::string& machine)
+        : arguments_(arguments),
+          ctx_(ctx),
+          results_(arguments),
+          energy_(arguments, on_host || arguments.wants(Reference::Lapack), !on_host) {
+        results_.describe(machine);
+        results_.say("{}\n", machine);
+    }
+
+    void run() {
+        if (arguments_.shapes.empty()) {
+            arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { products<T>(); });
+            arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { blocks<T>(); });
+        }
+        arguments_.for_each_dtype({DType::F64}, [&]<class T>(T) { factorizations<T>(); });
+    }
+
+private:
+    static constexpr bool on_host = std::is_same_v<D, Host>;
+    struct Named {
+        std::string name;
+        std::function<double()> run;
+    };
+
+    bool wants_rival() const { return arguments_.wants(on_host ? Reference::Lapack : Reference::Cusolver); }
+
+    /// Medians of the runs by name, all of one code's energy on one meter, or none.
+    template <class T>
+    std::map<std::string, double> measure(const char* op, Shape shape, Index columns, const std::vector<Named>& runs,
+                                          EnergyMeter* meter = nullptr) {
+        std::vector<std::function<double()>> functions;
+        for (const auto& [name, run] : runs) functions.push_back(run);
+        const std::vector<double> medians = medians_of(functions, arguments_.repeat);
+        std::map<std::string, double> seconds;
+        for (std::size_t r = 0; r < runs.size(); ++r) {
+            seconds[runs[r].name] = medians[r];
+            add(op, shape, columns, dtype_of<T>, runs[r].name, medians[r],
+                meter ? joules_of(*meter, runs[r].run, medians[r]) : -1);
+        }
+        return seconds;
+    }
+    void add(const char* op, Shape shape, Index columns, DType dtype, const std::string& code, double seconds,
+             double joules) {
+        const double gflop_per_joule = joules < 0 ? -1 : 1e-9 * factor_flops(shape.rows, shape.cols) / joules;
+        if (joules >= 0) joules_.push_back({shape, code, joules, gflop_per_joule});
+        JsonLine line;
+        line.add("op", op).add("rows", shape.rows).add("cols", shape.cols).add("columns", columns);
+        line.add("dtype", to_string(dtype)).add("code", code).add("seconds", seconds);
+        if (arguments_.energy) line.add_measured("joules", joules).add_measured("gflop_per_joule", gflop_per_joule);
+        results_.add(line);
+    }
+    /// Prints the joules of the factorizations, the paper's Figure 2.
+    void print_energy() {
+        if (joules_.empty()) return;
+        results_.say(
+            "\nJoules a factorization, and 10^9 flops a joule in the count 2mn² − 2n³/3 for every code; {}\n\n",
+            on_host ? "of the CPUs" : "of the GPU, geqrt3 of the CPUs");
+        results_.say("{:>14}  {:>14}  {:>10}  {:>8}\n", "matrix", "code", "joules", "GFLOP/J");
+        for (const Energy& row : joules_) {
+            results_.say("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", to_string(row.shape), row.code, row.joules,
+                         row.gflop_per_joule);
+        }
+        joules_.clear();
+    }
+    Options options(QOptions q) const {
+        Options options = arguments_.common.options;
+        options.q = q;
+        return options;
+    }
+    template <class T>
+    double factor_seconds(const Matrix<T, D>& A, const Plan& plan) {
+        Matrix<T, D> work = copied(ctx_, A);
+        std::optional<QR<T, D>> f;
+        return seconds_of(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
+    }
+
+    template <class T>
+    void factorizations() {
+        std::vector<Index> orders;
+        for (const PublishedTimes& row : published_times) orders.push_back(row.n);
+        const char* const rival_name = Rival<T, D>::name;
+        results_.say(
+            "\nV, R and one T, {}, seconds. Published: OpenBLAS's GEQRT3 on 16 cores of Xeon E5-2640 v3, and with a "
+            "Tesla K20m "
+            "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
+            "{:>10}\n",
+            to_string(dtype_of<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
+            fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
+        for (const Shape shape : arguments_.shapes_or(squares(orders))) {
+            unless_too_large(shape, dtype_of<T>, [&] {
+                const auto [m, n] = shape;
+                Matrix<T, D> A(ctx_, m, n);
+                fill(ctx_, A);
+                std::vector<Named> runs;
+                const auto add_plan = [&](const char* name, const Plan& plan) {
+                    runs.push_back({name, [&, plan] { return factor_seconds<T>(A, plan); }});
+                };
+                const auto add_quoin = [&, m = m, n = n](const char* name, QOptions q) {
+                    add_plan(name, plan_qr<T>(ctx_, m, n, options(q)));
+                };
+                add_quoin("recurrence", FullT{.route = FullTRoute::Recurrence});
+                add_quoin("recurrence-s", FullT{.keep_s = true, .route = FullTRoute::Recurrence});
+                add_quoin("joined", FullT{.route = FullTRoute::Joined});
+                if (!on_host) {
+                    const Options hybrid = options(FullT{.route = FullTRoute::Recurrence});
+                    add_plan("hybrid", study::plan_with_panels_on_host<T>(ctx_, m, n, hybrid));
+                }
+                add_quoin("without-t", QForm::Reflectors);
+                std::optional<Rival<T, D>> rival;
+                if (wants_rival()) {
+                    rival.emplace(ctx_, m, n);
+                    runs.push_back({"geqrf", [&] {
+                                        Matrix<T, D> work = copied(ctx_, A);
+                                        return seconds_of(ctx_, [&] { rival->geqrf(ctx_, work.view()); });
+                                    }});
+                }
+                auto seconds = measure<T>("factor", shape, 0, runs, on_host ? &energy_.host : &energy_.gpu);
+                if (m >= n && arguments_.wants(Reference::Lapack)) seconds["geqrt3"] = geqrt3_seconds<T>(shape, A);
+                const double best = std::min(seconds["recurrence"], seconds["joined"]);
+                const auto cell = [&](const char* name) {
+                    return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
+                };
+                const char* const reference = on_host ? "geqrt3" : "geqrf";
+                const auto row =
+                    std::find_if(std::begin(published_times), std::end(published_times),
+                                 [&, m = m, n = n](const PublishedTimes& p) { return p.n == n && m == n; });
+                const bool has_row = row != std::end(published_times);
+                results_.say(
+                    "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
+                    "{:>10}\n",
+                    to_string(shape), cell("recurrence"), cell("recurrence-s"), cell("joined"), cell("hybrid"),
+                    cell("without-t"), cell("geqrf"), cell("geqrt3"), 100 * (best / seconds["without-t"] - 1),
+                    seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
+                    has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
+            });
+        }
+        results_.say("{}ratio: {} over Quoin with T\n", on_host ? "" : "hybrid: panels on the host, by recurrence; ",
+                     on_host ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
+        print_energy();
+    }
+
+    /// Times LAPACK on the host.
+    template <class T>
+    double geqrt3_seconds(Shape shape, const Matrix<T, D>& A) {
+        Context<Host> host = make_context(arguments_.common);
+        Matrix<T> original;
+        if constexpr (std::is_same_v<D, Host>) {
+            original = copied(ctx_, A);
+        } else {
+            original = copy_to_host<T>(ctx_, A.view());
+        }
+        ReferenceLapack<T> lapack(A.rows(), A.cols());
+        Matrix<T> work(A.rows(), A.cols()), Tf(A.cols(), A.cols());
+        const auto run = [&] {
+            copy<T>(host, std::as_const(original).view(), work.view());
+            const Stopwatch watch;
+            lapack.geqrt3(work.view(), Tf.view());
+            return watch.seconds();
+        };
+        return measure<T>("factor", shape, 0, {{"geqrt3", run}}, &energy_.host)["geqrt3"];
+    }
+
+    /// Times `by_quoin(f)` for factorizations f of A with T and with S, and `by_rival(rival)` once A is what the
+    /// rival's geqrf leaves. All return seconds. Returns the medians of "t", "s" and `routine`.
+    template <class T, class ByQuoin, class ByRival>
+    std::map<std::string, double> compare_products(const char* op, Index columns, Matrix<T, D>& A, ByQuoin by_quoin,
+                                                   const char* routine, ByRival by_rival) {
+        const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{}));
+        const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{.keep_s = true}));
+        std::vector<Named> runs = {{"t", [&] { return by_quoin(f); }}, {"s", [&] { return by_quoin(g); }}};
+        std::optional<Rival<T, D>> rival;
+        if (wants_rival()) {
+            rival.emplace(ctx_, A.rows(), A.cols());
+            rival->geqrf(ctx_, A.view());
+            runs.push_back({routine, [&] { return by_rival(*rival); }});
+        }
+        return measure<T>(op, {A.rows(), A.cols()}, columns, runs);
+    }
+
+    template <class T>
+    void products() {
+        results_.say("\nQᵀC, {}, seconds\n\n{:>14}  {:>8}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>9}\n",
+                     to_string(dtype_of<T>), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S",
+                     "required");
+        for (const Application& application : applications) {
+            unless_too_large(application.shape, dtype_of<T>, [&] {
+                const auto [m, n] = application.shape;
+                Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
+                fill(ctx_, A);
+                fill(ctx_, C);
+                auto seconds = compare_products(
+                    "apply-qt", application.columns, A,
+                    [&](const QR<T, D>& f) {
+                        return seconds_of(ctx_, [&] { f.apply_q(ctx_, Side::Left, Op::Transpose, C.view()); });
+                    },
+                    "ormqr",
+                    [&](Rival<T, D>& rival) {
+                        return seconds_of(ctx_, [&] { rival.ormqr(ctx_, std::as_const(A).view(), C.view()); });
+                    });
+                results_.say("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", to_string(application.shape), application.columns,
+                             seconds["t"], seconds["s"]);
+                if (wants_rival()) {
+                    results_.say("{:>10.4g}  {:>8.2f}  {:>8.2f}  {:>9}\n", seconds["ormqr"],
+                                 seconds["ormqr"] / seconds["t"], seconds["ormqr"] / seconds["s"],
+                                 application.required);
+                } else {
+                    results_.say("\n");
+                }
+            });
+        }
+    }
+
+    template <class T>
+    void blocks() {
+        const Index n = block_order;
+        unless_too_large({n, n}, dtype_of<T>, [&] {
+            Matrix<T, D> A(ctx_, n, n);
+            fill(ctx_, A);
+            const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
+            auto seconds = compare_products(
+                "q-block", block_size, A,
+                [&](const QR<T, D>& f) {
+                    Matrix<T, D> B;
+                    return seconds_of(ctx_, [&] { B = f.q_block(ctx_, last, last); });
+                },
+                "orgqr",
+                [&](Rival<T, D>& rival) {
+                    Matrix<T, D> work = copied(ctx_, A);
+                    return seconds_of(ctx_, [&] { rival.orgqr(ctx_, work.view()); });
+                });
+            results_.say("\nQ([{}, {}), [{}, {})) of {}x{}, {}: {:.4g} s with T, {:.4g} s with S", last.begin, last.end,
+                         last.begin, last.end, n, n, to_string(dtype_of<T>), seconds["t"], seconds["s"]);
+            if (wants_rival()) {
+                results_.say("; orgqr of all Q {:.4g} s: ratios {:.1f} (required: 8) and {:.1f} (50)", seconds["orgqr"],
+                             seconds["orgqr"] / seconds["t"], seconds["orgqr"] / seconds["s"]);
+            }
+            results_.say("\n");
+        });
+    }
+
+    const BenchArguments& arguments_;
+    Context<D>& ctx_;
+    Results results_;
+    EnergyMeters energy_;
+    struct Energy {
+        Shape shape;
+        std::string code;
+        double joules, gflop_per_joule;
+    };
+    std::vector<Energy> joules_;
+};
+
+}  // namespace
+
+void bench_storage(const BenchArguments& arguments) {
+    on_either_device(arguments, [&]<class D>(Context<D>& ctx, const std::string& machine) {
+        StorageBench<D>(arguments, ctx, machine).run();
+    });
+}
+
+}  // namespace quoin::cli

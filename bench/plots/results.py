@@ -1,0 +1,425 @@
+#!/usr/bin/env python3
+"""Draws the results of `./run gpu-bench`, an SVG and a PNG for each CSV file, in its folder.
+
+    python3 bench/plots/results.py DIRECTORY
+
+*_requirements.csv  ratio to cuSOLVER by case, with what was required
+*_table1.csv        GFLOP/s over rows, with the rates that the paper printed
+*_figure9.csv       GFLOP/s over width and, as *_figure8, speedups over the libraries
+*_gram_schmidt.csv  GFLOP/s of modified and classical Gram-Schmidt over the size
+*_tensor_cores.csv  ratio to cuSOLVER of every arithmetic, with ‖I − QᵀQ‖
+*_batched.csv       time of batches over the columns of a matrix, with what was required and what memory and products allow
+*_batch_sizes.csv   the same of several numbers of square matrices
+*_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
+orthogonality.csv   loss of orthogonality over κ, of `quoin bench paper orthogonality`
+"""
+
+import argparse
+import glob
+import math
+import os
+import pathlib
+import sys
+
+from matplotlib.ticker import FuncFormatter
+
+from style import (BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, label_ends, plain_log_ticks, plt, save, thousands)
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import bench_csv
+
+# name in the results: label, colour, line, marker
+CODES = {
+    "quoin": ("Quoin: V, tau, R", BLUE, "-", "o"),
+    "caqr": ("Quoin: CAQR", SKY, "-", "s"),
+    "cusolver": ("cuSOLVER", VERMILION, "-", "^"),
+    "pytorch": ("PyTorch", PURPLE, "--", "v"),
+    "blas2": ("BLAS-2 QR", GREEN, "-", "D"),
+    "lapack": ("LAPACK, host", ORANGE, "-", "P"),
+    "caqr-2011": ("CAQR, C2050, 2011", GREY, ":", "s"),
+    "magma-2011": ("MAGMA, C2050, 2011", GREY, ":", "^"),
+    "cula-2011": ("CULA, C2050, 2011", GREY, ":", "v"),
+    "mkl-2011": ("MKL, 8 cores, 2011", GREY, ":", "P"),
+}
+
+
+def case_name(row):
+    what = {"thin-qr": "Q and R", "geqrf": "V, tau, R", "r-only": "R", "factor": "Q and R, any form"}[row["op"]]
+    if row.get("unconditional"):
+        what += ", CAQR"
+    return f"{what}   {thousands(int(row['rows']))} × {thousands(int(row['cols']))}"
+
+
+def plot_requirements(path, out):
+    rows = [r for r in bench_csv.read(path) if r["reference"] == "cusolver"]
+    for row in rows:  # the same shape and operation twice: Auto and the unconditional route
+        row["unconditional"] = row["method"] in ("caqr", "tsqr") and any(
+            r is not row and all(r[key] == row[key] for key in ("rows", "cols", "dtype", "op")) for r in rows)
+    names = list(dict.fromkeys(case_name(row) for row in rows))
+    figure, axes = plt.subplots(figsize=(8, 0.9 + 0.42 * len(names)))
+    for dtype, colour, shift in (("f32", BLUE, -0.17), ("f64", ORANGE, 0.17)):
+        required, label = None, dtype
+        for row in rows:
+            if row["dtype"] != dtype:
+                continue
+            y, ratio = names.index(case_name(row)) + shift, float(row["ratio"])
+            axes.plot([1, ratio], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
+            axes.plot(ratio, y, "o", color=colour, markersize=6, label=label)
+            label, text = None, f"{ratio:.3g}×"
+            if row["required_ratio"]:
+                floor = float(row["required_ratio"])
+                text += f" ({floor:g}×)"
+                required = axes.plot([floor, floor], [y - 0.15, y + 0.15], color="black", linewidth=1.6)[0]
+            axes.text(1.02, y, text, color=colour, va="center", fontsize=8, transform=axes.get_yaxis_transform())
+        if required and dtype == "f64":
+            required.set_label("required")
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    plain_log_ticks(axes.xaxis, [0.5, 1, 2, 5, 10, 20, 50, 100, 200])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.set_xlim(min([0.8] + [float(r["ratio"]) / 1.2 for r in rows]), 2 * max(float(r["ratio"]) for r in rows))
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("cuSOLVER's time over Quoin's")
+    axes.set_title(f"Speedup over cuSOLVER, {bench_csv.device_of(path)}")
+    axes.text(1.02, -0.75, "measured (required)", va="bottom", fontsize=8, transform=axes.get_yaxis_transform())
+    axes.legend(loc="lower right", frameon=True, framealpha=1, edgecolor="none")
+    save(figure, out)
+
+
+def rates(rows, x_of):
+    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run appended (PyTorch's) repeat Quoin's: the first
+    counts."""
+    lines = {}
+    for row in rows:
+        x, code = int(row[x_of]), "caqr" if row["op"] == "factor" else "quoin"
+        lines.setdefault(code, {}).setdefault(x, float(row["gflops"]))
+        if row["reference"]:
+            lines.setdefault(row["reference"], {}).setdefault(x, float(row["reference_gflops"]))
+    return {code: sorted(lines[code].items()) for code in CODES if code in lines}
+
+
+def draw_lines(axes, lines):
+    ends = []
+    for code, points in lines.items():
+        label, colour, line, marker = CODES[code]
+        x, y = [p[0] for p in points], [p[1] for p in points]
+        axes.plot(x, y, line, color=colour, marker=marker, markersize=4.5, linewidth=1.8 if colour != GREY else 1.2)
+        ends.append((y[-1], label, colour))
+    axes.set_xscale("log", base=2 if max(p[0] for p in next(iter(lines.values()))) <= 8192 else 10)
+    axes.set_yscale("log")
+    return ends
+
+
+def crossovers(lines, library="cusolver"):
+    """[(code, x)]: where a line of Quoin's first falls below the library's, between two points on log-log axes."""
+    found = []
+    for code in ("quoin", "caqr"):
+        ours, theirs = dict(lines.get(code, [])), dict(lines.get(library, []))
+        logs = [(math.log(x), math.log(ours[x] / theirs[x])) for x in sorted(ours) if x in theirs]
+        for (x0, d0), (x1, d1) in zip(logs, logs[1:]):
+            if d0 >= 0 > d1:
+                found.append((code, math.exp(x0 + (x1 - x0) * d0 / (d0 - d1))))
+                break
+    return found
+
+
+def mark_crossovers(axes, lines):
+    for code, x in crossovers(lines):
+        label, colour, _, _ = CODES[code]
+        axes.axvline(x, color=colour, linestyle=(0, (4, 3)), linewidth=1)
+        axes.text(x, 0.02, f"  {label.split(': ')[1]} = cuSOLVER  \n  at {thousands(round(x, -2))} columns  ", color=colour,
+                  transform=axes.get_xaxis_transform(), fontsize=8, va="bottom",
+                  ha="left" if x < 1500 else "right")
+
+
+def plot_rates(path, out, x_of, title):
+    lines = rates([r for r in bench_csv.read(path) if r["dtype"] == "f32"], x_of)
+    figure, axes = plt.subplots(figsize=(7.2, 4.6))
+    ends = draw_lines(axes, lines)
+    ticks = sorted({x for points in lines.values() for x, _ in points})
+    plain_log_ticks(axes.xaxis, ticks)
+    if x_of == "rows":  # as the paper writes them
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if value >= 1 else f"{value:g}"))
+    axes.set_xlabel({"cols": "columns", "rows": "rows"}[x_of])
+    axes.set_ylabel("GFLOP/s (2mn² − 2n³/3)")
+    axes.set_title(f"{title}, {bench_csv.device_of(path)}")
+    if x_of == "cols":
+        mark_crossovers(axes, lines)
+    figure.canvas.draw()
+    label_ends(axes, ends)
+    save(figure, out)
+
+
+def plot_figures_8_and_9(path, out):
+    plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows")
+    plot_speedups(path, out[:-len("9")] + "8")
+
+
+def plot_speedups(path, out):
+    over = {}  # each ratio is of one run
+    for row in bench_csv.read(path):
+        if row["dtype"] == "f32" and row["op"] == "geqrf":
+            over.setdefault(row["reference"], []).append((int(row["cols"]), float(row["ratio"])))
+    over = {code: sorted(over[code]) for code in CODES if code in over}
+    figure, axes = plt.subplots(figsize=(7.2, 4.6))
+    ends = draw_lines(axes, over)
+    axes.axhline(1, color="black", linewidth=0.8)
+    plain_log_ticks(axes.xaxis, sorted({x for points in over.values() for x, _ in points}))
+    plain_log_ticks(axes.yaxis, [scale * power for power in (0.1, 1, 10, 100, 1000) for scale in (1, 2, 5)])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.set_xlabel("columns")
+    axes.set_ylabel("time over Quoin's (V, tau, R)")
+    axes.set_title(f"Speedup of sgeqrf, 8192 rows, {bench_csv.device_of(path)}")
+    figure.canvas.draw()
+    label_ends(axes, [(y, f"over {label}", colour) for y, label, colour in ends])
+    save(figure, out)
+
+
+def plot_tuning(path, out):
+    rows = bench_csv.read(path)
+    dtypes = sorted({r["dtype"] for r in rows})
+    heights = sorted({int(r["leaf_rows"]) for r in rows})
+    widths = sorted({int(r["panel_width"]) for r in rows})
+    figure, panels = plt.subplots(len(dtypes), 2, figsize=(8.4, 0.9 + 0.5 * len(dtypes) * (len(heights) + 2)),
+                                  squeeze=False, constrained_layout=True)
+    for line, dtype in zip(panels, dtypes):
+        best = {}  # per block the row with the fastest update, over the trees that were tried
+        for row in rows:
+            if row["dtype"] != dtype:
+                continue
+            block = int(row["leaf_rows"]), int(row["panel_width"])
+            if block not in best or float(row["update_gflops"]) > float(best[block]["update_gflops"]):
+                best[block] = row
+        for axes, column, title, text in (
+                (line[0], "update_gflops", "update, TFLOP/s", lambda v: f"{v / 1000:.1f}"),
+                (line[1], "tree_share", "time in the tree", lambda v: f"{100 * v:.0f}%")):
+            values = [[float(best[h, w][column]) if (h, w) in best else float("nan") for w in widths] for h in heights]
+            known = [v for row in values for v in row if v == v]
+            image = axes.pcolormesh(values, cmap="cividis", edgecolors="white", linewidth=1)
+            middle = (min(known) + max(known)) / 2
+            for i, row in enumerate(values):
+                for j, value in enumerate(row):
+                    if value == value:
+                        axes.text(j + 0.5, i + 0.5, text(value), ha="center", va="center",
+                                  color="white" if value < middle else "black")
+            image.set_clim(min(known), max(known) if max(known) > min(known) else min(known) + 1)
+            axes.set_xticks([j + 0.5 for j in range(len(widths))], widths)
+            axes.set_yticks([i + 0.5 for i in range(len(heights))], heights)
+            axes.tick_params(length=0)
+            axes.grid(False)
+            axes.set_xlabel("panel width")
+            axes.set_ylabel("leaf rows")
+            axes.set_title(f"{dtype}: {title}")
+    figure.suptitle(f"CAQR over block sizes, 1\u2009000\u2009000 × 192, {bench_csv.device_of(path)}", x=0.02, ha="left", fontsize=11)
+    save(figure, out)
+
+
+def plot_gram_schmidt(path, out):
+    rows = [r for r in bench_csv.read(path) if r["orthogonality"]]
+    codes = {"mgs-cublas": ("MGS by cuBLAS", GREEN, "-", "D"), "mgs-native": ("MGS, the paper's kernels", GREY, ":", "s"),
+             "mgs": ("Quoin mgs", BLUE, "-", "o"), "mgs-always": ("  reorthogonalised", BLUE, "--", "o"),
+             "cgs": ("Quoin cgs", SKY, "-", "s"), "cgs-always": ("  reorthogonalised", SKY, "--", "s"),
+             "geqrf-orgqr": ("cuSOLVER", VERMILION, "-", "^")}
+    dtypes = sorted({r["dtype"] for r in rows})
+    figure, panels = plt.subplots(1, len(dtypes), figsize=(5.4 * len(dtypes), 4.4), squeeze=False,
+                                  constrained_layout=True)
+    for axes, dtype in zip(panels[0], dtypes):
+        ends = []
+        for code, (label, colour, line, marker) in codes.items():
+            points = sorted((int(r["cols"]), float(r["gflops"])) for r in rows if (r["dtype"], r["code"]) == (dtype, code))
+            if points:
+                axes.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=5)
+                ends.append((points[-1][1], label, colour))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        plain_log_ticks(axes.xaxis, sorted({int(r["cols"]) for r in rows}))
+        axes.set_xlabel("columns of a square matrix")
+        axes.set_ylabel("GFLOP/s, 2mn² for every code")
+        axes.set_title(f"Gram-Schmidt, {dtype}, {bench_csv.device_of(path)}")
+        figure.canvas.draw()
+        label_ends(axes, ends)
+    save(figure, out)
+
+
+def plot_tensor_cores(path, out):
+    rows = [r for r in bench_csv.read(path) if r["method"] != "cusolver"]
+    sizes = sorted({int(r["cols"]) for r in rows})
+    figure, panels = plt.subplots(1, len(sizes), figsize=(6.4 * len(sizes), 5), squeeze=False, constrained_layout=True)
+    for axes, size in zip(panels[0], sizes):
+        for y, row in enumerate(r for r in rows if int(r["cols"]) == size):
+            ratio, twice = float(row["ratio"]), row["reorthogonalization"] == "always"
+            colour = ORANGE if row["method"] == "householder" else BLUE if twice else SKY
+            axes.barh(y, ratio, color=colour)
+            text = f"{ratio:.3g}×   {float(row['orthogonality']):.0e}"
+            if row["required_ratio"]:
+                floor = float(row["required_ratio"])
+                axes.plot([floor, floor], [y - 0.4, y + 0.4], color="black", linewidth=1.6)
+                text += f"   ({floor:g}×)"
+            axes.text(1.02, y, text, va="center", fontsize=8, transform=axes.get_yaxis_transform())
+        names = [f"{r['method']} {r['arithmetic']}" + (", twice" if r["reorthogonalization"] == "always" else "")
+                 for r in rows if int(r["cols"]) == size]
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.axvline(1, color="black", linewidth=0.8)
+        axes.set_xlabel("cuSOLVER's time over Quoin's, Q and R in f32")
+        axes.set_title(f"{thousands(size)}², {bench_csv.device_of(path)}")
+        axes.text(1.02, -0.9, "ratio, ‖I − QᵀQ‖ (required)", va="bottom", fontsize=8,
+                  transform=axes.get_yaxis_transform())
+    save(figure, out)
+
+
+# A GPU's bytes/s, and flop/s in f32 and, by tensor cores, in f64, of NVIDIA's data sheets.
+PEAKS = {"H100": (3.35e12, 67e12), "H200": (4.8e12, 67e12)}
+
+
+def batch_floor(count, m, n, dtype, peaks):
+    """Milliseconds to read and write the matrices, or to make the products."""
+    entries, flops = count * m * n, count * bench_csv.flops({"rows": m, "cols": n, "op": "factor"})
+    return 1e3 * max(2 * entries * (4 if dtype == "f32" else 8) / peaks[0], flops / peaks[1])
+
+
+def batch_of(row):
+    return int(row["cols"]), int(row["rows"]), int(row["count"])
+
+
+def plot_batched(path, out):
+    peaks = next((peaks for gpu, peaks in PEAKS.items() if gpu in bench_csv.device_of(path)), None)
+    rows = [r for r in bench_csv.read(path) if r["op"] == "factor" and r["seconds"]]
+    codes = {"quoin": ("Quoin: V, tau, R", BLUE, "o"), "lapack": ("LAPACK in a loop", ORANGE, "P"),
+             "cusolver": ("cuSOLVER geqrf in a loop", VERMILION, "^"), "cublas": ("cuBLAS geqrfBatched", GREEN, "D"),
+             "pytorch": ("torch.geqrf", PURPLE, "v")}
+    dtypes = sorted({r["dtype"] for r in rows})
+    figure, panels = plt.subplots(1, len(dtypes), figsize=(7.5 * len(dtypes), 5), squeeze=False, constrained_layout=True)
+    batches = sorted(set(map(batch_of, rows)))
+    # lines over the columns for several sizes of as many matrices; otherwise one place for each batch
+    lines = len(batches) > 2 * len({count for _, _, count in batches})
+    for axes, dtype in zip(panels[0], dtypes):
+        here = [r for r in rows if r["dtype"] == dtype]
+        for code, (label, colour, marker) in codes.items():
+            column = "seconds" if code == "quoin" else "reference_seconds"
+            # once, although there is a row for each reference
+            points = {batch_of(r): 1e3 * float(r[column]) for r in here if code in ("quoin", r["reference"])}
+            if not points:
+                continue
+            if not lines:
+                axes.plot([batches.index(b) for b in points], points.values(), marker, color=colour, markersize=6, label=label)
+                continue
+            ends = []
+            for count in sorted({count for _, _, count in points}):
+                line = sorted((n, ms) for (n, _, c), ms in points.items() if c == count)
+                axes.plot(*zip(*line), color=colour, marker=marker, markersize=5, linewidth=1, label=label)
+                label = None
+                ends.append((*line[-1], thousands(count)))
+            for n, ms, name in ends:
+                near = [other for x, y, other in ends if x == n and abs(math.log(y / ms)) < 0.2]
+                if name == near[0]:
+                    axes.annotate(" and ".join(near), (n, ms), (6, -3), textcoords="offset points", fontsize=8)
+        if peaks:
+            label = "memory's rate, or peak of products"
+            measured = sorted(set(map(batch_of, here)))
+            for count in sorted({count for _, _, count in measured}) if lines else [None]:
+                floor = [(n if lines else batches.index((n, m, c)), batch_floor(c, m, n, dtype, peaks))
+                         for n, m, c in measured if count in (None, c)]
+                axes.plot(*zip(*floor), "--" if lines else "x", color=GREY, markersize=5, linewidth=0.8, label=label)
+                label = None
+        required = {batch_of(r): 1e3 * float(r["required_seconds"]) for r in here if float(r["required_seconds"] or 0) > 0}
+        if required:
+            axes.plot([b[0] if lines else batches.index(b) for b in required], required.values(), "_", color="black",
+                      markersize=12, label="required")
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=100 * min(float(r["seconds"]) for r in here))
+        if lines:
+            axes.set_xscale("log")
+            plain_log_ticks(axes.xaxis, sorted({n for n, _, _ in batches}))
+            axes.set_xlabel("columns of a matrix; numbers of matrices beside the lines")
+        else:
+            axes.set_xticks(range(len(batches)), [f"{thousands(c)} of {m} × {n}" for n, m, c in batches], rotation=40, ha="right",
+                            fontsize=8)
+        axes.set_ylabel("ms for the batch")
+        axes.set_title(f"Batches, {dtype}, {bench_csv.device_of(path)}")
+        axes.legend(frameon=False, fontsize=8)
+    save(figure, out)
+
+
+# name in the results: label, colour, marker
+ORTHOGONALITY_CODES = {
+    "cgs": ("CGS", VERMILION, "s"),
+    "mgs": ("MGS", BLUE, "o"),
+    "cgs-selective": ("CGS, selective", ORANGE, "^"),
+    "cgs-always": ("CGS, always", PURPLE, "v"),
+    "mgs-always": ("MGS, always", SKY, "D"),
+    "householder": ("Householder", GREEN, "P"),
+    "tsqr": ("TSQR", "black", "x"),
+}
+UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
+
+
+def draw_orthogonality(axes, rows, dtype, labels):
+    u = UNIT[dtype]
+    kappas = sorted({float(row["condition"]) for row in rows})
+    ends = []
+    for code, (label, colour, marker) in ORTHOGONALITY_CODES.items():
+        points = sorted((float(r["condition"]), float(r["orthogonality"])) for r in rows if r["code"] == code)
+        axes.plot(*zip(*points), color=colour, marker=marker, markersize=4, linewidth=1.5)
+        ends.append((points[-1][1], label, colour))
+    for power, name in ((1, "κu"), (2, "κ²u")):
+        line = [(k, k**power * u) for k in kappas if k**power * u < 1]
+        axes.plot(*zip(*line), ":", color=GREY, linewidth=1.2)
+        axes.annotate(name, line[len(line) // 2], textcoords="offset points", xytext=(6, -10), color=GREY)
+    axes.axhline(u, color=GREY, linestyle=":", linewidth=1.2)
+    axes.annotate("u", (kappas[0], u), textcoords="offset points", xytext=(0, 4), color=GREY)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("κ(A)")
+    axes.set_ylabel("‖I − QᵀQ‖")
+    axes.set_title(dtype)
+    if labels:
+        axes.figure.canvas.draw()
+        label_ends(axes, ends)
+
+
+def plot_orthogonality(path, out):
+    rows = bench_csv.read(path)
+    dtypes = [dtype for dtype in ("f32", "f64") if any(row["dtype"] == dtype for row in rows)]
+    figure, all_axes = plt.subplots(1, len(dtypes), figsize=(4.4 * len(dtypes), 4.2), squeeze=False)
+    for axes, dtype in zip(all_axes[0], dtypes):
+        draw_orthogonality(axes, [row for row in rows if row["dtype"] == dtype], dtype, labels=dtype == dtypes[-1])
+    figure.tight_layout()
+    save(figure, out)
+
+
+# ending of a file's name: what draws it
+PICTURES = {
+    "_requirements": plot_requirements,
+    "_table1": lambda path, out: plot_rates(path, out, "rows", "Table I: sgeqrf, 192 columns"),
+    "_figure9": plot_figures_8_and_9,
+    "_gram_schmidt": plot_gram_schmidt,
+    "_tensor_cores": plot_tensor_cores,
+    "_batched": plot_batched,
+    "_batch_sizes": plot_batched,
+    "_tree_tuning": plot_tuning,
+    "orthogonality": plot_orthogonality,
+}
+
+
+def main(directory):
+    drawn = 0
+    for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
+        out = path[:-len(".csv")]
+        for ending, plot in PICTURES.items():
+            if out.endswith(ending):
+                plot(path, out)
+                drawn += 1
+    if drawn == 0:
+        sys.exit(f"results.py: {directory} holds no " + ", ".join(f"*{ending}.csv" for ending in PICTURES))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", help="the folder of the CSV files")
+    main(parser.parse_args().directory)

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "measure/measure_case.hpp"
+#include "measure/medians.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "quoin/cuda.hpp"
+#endif
+
+namespace quoin::cli {
+
+/// The references that Quoin is timed against.
+enum class Reference {
+    None,
+    Lapack,    ///< through the BLAS that Quoin uses, on the host
+    Cusolver,  ///< on the device
+    Blas2,     ///< a Householder QR column by column on the device: `bench/rivals/blas2_qr.hpp`
+};
+/// "none", "lapack", "cusolver", "blas2".
+const char* to_string(Reference reference);
+
+/// "1000000x192".
+std::string to_string(Shape shape);
+/// Returns the shapes of square matrices.
+template <class Orders>
+std::vector<Shape> squares(const Orders& orders) {
+    std::vector<Shape> shapes;
+    for (const Index n : orders) shapes.push_back({n, n});
+    return shapes;
+}
+
+/// Number and shape of the matrices of a batch: 640x512x512.
+struct BatchSpec {
+    Index count = 0;
+    Shape shape;
+    bool operator==(const BatchSpec& other) const {
+        return count == other.count && shape.rows == other.shape.rows && shape.cols == other.shape.cols;
+    }
+};
+std::string to_string(const BatchSpec& spec);
+
+/// The command line of `quoin bench`; each study has options for some of it.
+struct BenchArguments {
+    CommonArguments common;
+    std::string csv;  ///< a path, or empty
+    std::vector<Shape> shapes;
+    std::vector<BatchSpec> batches;
+    std::vector<DType> dtypes;  ///< none: the study's own
+    std::vector<Operation> operations = {Operation::ThinQr};
+    std::vector<Reference> references;  ///< none: the study's own
+    Index shape_count = 0, seed = 1;    ///< shapes drawn at random
+    std::vector<int> ranks;             ///< how many, one after the other; none: the study's own
+    Shape grid{0, 0};                   ///< of processes; none: rows over ranks
+    int repeat = 0;
+    bool energy = false, no_accuracy = false;
+    std::vector<OutOfCoreOptions> routes;  ///< method, arithmetic and reorthogonalize
+    std::string folder;
+    Index gpu_memory = Index(16) << 30, block = 0, memory = 0;
+    std::string subtraction = "opencv";     ///< whose masks of moving objects are compared
+    std::vector<std::string> rpca_options;  ///< of `quoin rpca`
+
+    bool on_device() const { return common.device == Device::Cuda; }
+    std::vector<Shape> shapes_or(std::vector<Shape> otherwise) const { return shapes.empty() ? otherwise : shapes; }
+    std::vector<DType> dtypes_or(std::vector<DType> otherwise) const { return dtypes.empty() ? otherwise : dtypes; }
+    /// Calls `work(T{})` for every type T of --dtype or, without that, of `otherwise`.
+    template <class Work>
+    void for_each_dtype(const std::vector<DType>& otherwise, Work&& work) const {
+        for (const DType dtype : dtypes_or(otherwise)) with_dtype(dtype, work);
+    }
+    /// Whether it is among `references`; `otherwise` where there are none.
+    bool wants(Reference reference, bool otherwise = true) const {
+        return references.empty() ? otherwise
+                                  : std::find(references.begin(), references.end(), reference) != references.end();
+    }
+};
+
+struct Case {
+    Shape shape;
+    DType dtype = DType::F64;
+    Operation operation = Operation::ThinQr;
+    double required_ratio = 0;     ///< 0: none
+    bool growth = false;           ///< one of the cases whose time per row is compared; without a reference
+    Method method = Method::Auto;  ///< Auto: as the command line says
+};
+/// Every shape, type (without any: f64) and operation of the command line.
+std::vector<Case> requested_cases(const BenchArguments& arguments);
+
+/// The meters of --energy. Without that option a meter measures nothing. Neither does one whose counter cannot be read;
+/// stderr names it.
+struct EnergyMeters {
+    /// Opens the meters that `arguments` want.
+    EnergyMeters(const BenchArguments& arguments, bool of_host, bool of_gpu);
+    EnergyMeter host, gpu;
+};
+
+/// "AMD EPYC 9005, 4 threads, OpenBLAS 0.3.21".
+std::string describe_host(const Context<Host>& ctx);
+/// Warns on stderr of what makes times on the host mean little: other programs at work, or a BLAS that takes the CPU
+/// for an older one.
+void warn_about_host();
+
+/// Calls `work()`, unless Ctrl-C was typed. If memory for the matrix runs out, says so on stderr and returns.
+void unless_too_large(Shape shape, DType dtype, const std::function<void()>& work);
+
+#ifdef QUOIN_HAVE_CUDA
+/// Returns a context on the current GPU. Throws DeviceFailure if there is no usable one, as the studies on a GPU do.
+Context<Cuda> device_context();
+#endif
+
+// ---- The studies of `quoin bench` ---------------------------------------------------------------------------------------
+
+/// Times the cases of the command line, with A in the host's memory.
+void bench_on_host(const BenchArguments& arguments);
+/// Times them with A in a GPU's memory.
+void bench_on_device(const BenchArguments& arguments);
+/// Batches against loops over LAPACK, or cuSOLVER and cuBLAS, on either device, and the accuracy of their answers.
+void bench_batches(const BenchArguments& arguments);
+/// `Auto` against every method of the same accuracy, over shapes at random, on either device.
+void bench_regret(const BenchArguments& arguments);
+/// Rows over ranks: threads with their share of the cores, or with a GPU each.
+void bench_ranks(const BenchArguments& arguments);
+/// Matrices larger than a cap from file to file, on the host or by way of a GPU, against memory and the disk.
+void bench_files(const BenchArguments& arguments);
+/// Masks of moving objects by `quoin rpca` and by OpenCV's methods on a folder in ChangeDetection.net's layout. Becomes
+/// Python with bench/rivals/background_subtraction.py, which the program holds. Throws UnreadableFile where there is no
+/// python3.
+void bench_masks(const BenchArguments& arguments);
+
+// ---- The studies of `quoin bench paper`, each in bench/papers -----------------------------------------------------------
+
+/// Table I, Figure 8 and Figure 9 of Anderson, Ballard, Demmel and Keutzer (2011), on a GPU.
+void bench_caqr_table1(const BenchArguments& arguments);
+void bench_caqr_figure8(const BenchArguments& arguments);
+void bench_caqr_figure9(const BenchArguments& arguments);
+/// Their Table II: iterations of robust PCA a second; and frames of a stream, online. On either device.
+void bench_robust_pca(const BenchArguments& arguments);
+/// Table 1 of Benner, Köhler and Penke, products with Qᵀ, and a block of Q, on either device.
+void bench_storage(const BenchArguments& arguments);
+/// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012): modified Gram-Schmidt.
+void bench_gram_schmidt(const BenchArguments& arguments);
+/// Their Figures 6 to 9, on a GPU.
+void bench_gram_schmidt_on_device(const BenchArguments& arguments);
+/// ‖I − QᵀQ‖ over κ by Gram-Schmidt and reflectors.
+void bench_orthogonality(const BenchArguments& arguments);
+/// Q and R in f32 by classical Gram-Schmidt in every arithmetic, against Householder's method and cuSOLVER, on a GPU.
+void bench_tensor_cores(const BenchArguments& arguments);
+/// Tables 3 and 4 of Zhang and Wu (2021), and Householder for comparison: matrices in the host's memory on a GPU.
+void bench_out_of_core(const BenchArguments& arguments);
+
+}  // namespace quoin::cli

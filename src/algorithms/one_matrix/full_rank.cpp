@@ -1,0 +1,119 @@
+// Condition of a triangular factor, and the message that names its dependent columns.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "algorithms/one_matrix/full_rank.hpp"
+#include "algorithms/shared/copies.hpp"
+#include "devices.hpp"
+
+namespace quoin {
+
+template <class T>
+double rank_tolerance(double rcond) {
+    if (rcond == -1) return 10 * Scalar<T>::u;
+    if (rcond >= 0 && rcond <= 1) return rcond;
+    throw InvalidArgument(fmt::format("rcond must be from 0 to 1 (or -1: 10u), and is {}", rcond));
+}
+template double rank_tolerance<float>(double);
+template double rank_tolerance<double>(double);
+
+namespace {
+
+/// Returns the columns that take part in the dependence of the columns of R, which are scaled to unit norm: the columns
+/// with a weight of at least 1% of the largest in the x that minimises ‖R D x‖/‖x‖. Two steps of inverse iteration, in
+/// double, from a vector that no column is likely to be orthogonal to.
+template <class T>
+std::vector<Index> dependent_columns(const Matrix<T>& R) {
+    constexpr double min_weight = 0.01, min_pivot = 1e-30;
+    const Index n = R.cols();
+    Matrix<double> U(n, n);
+    for (Index j = 0; j < n; ++j) {
+        double largest = 0, squares = 0;
+        for (Index i = 0; i <= j; ++i) largest = std::max(largest, std::abs(static_cast<double>(R(i, j))));
+        for (Index i = 0; i <= j; ++i) squares += std::pow(static_cast<double>(R(i, j)) / largest, 2);
+        for (Index i = 0; i <= j; ++i) U(i, j) = static_cast<double>(R(i, j)) / largest / std::sqrt(squares);
+        if (std::abs(U(j, j)) < min_pivot) U(j, j) = min_pivot;
+    }
+    std::vector<double> x(n);
+    for (Index j = 0; j < n; ++j) x[j] = 1 + std::sin(static_cast<double>(j));
+    const auto divide = [&](Index j) {
+        x[j] /= U(j, j);
+        // many small pivots would overflow one after the other
+        if (const double size = std::abs(x[j]); size > 1e100)
+            for (double& value : x) value /= size;
+    };
+    for (int step = 0; step < 2; ++step) {
+        // x := U⁻¹ U⁻ᵀ x
+        for (Index j = 0; j < n; ++j) {
+            for (Index i = 0; i < j; ++i) x[j] -= U(i, j) * x[i];
+            divide(j);
+        }
+        for (Index j = n; j-- > 0;) {
+            divide(j);
+            for (Index i = 0; i < j; ++i) x[i] -= U(i, j) * x[j];
+        }
+    }
+    double largest = 0;
+    for (const double value : x) largest = std::max(largest, std::abs(value));
+    std::vector<Index> columns;
+    for (Index j = 0; j < n; ++j) {
+        if (std::abs(x[j]) >= min_weight * largest) columns.push_back(j);
+    }
+    return columns;
+}
+
+/// Returns "0, 3 and 4", or the first eight columns and the number of the other ones.
+std::string listed(const std::vector<Index>& columns) {
+    constexpr std::size_t most = 8;
+    const std::size_t shown = std::min(columns.size(), most), more = columns.size() - shown;
+    const auto last = columns.begin() + static_cast<std::ptrdiff_t>(more > 0 ? shown : shown - 1);
+    const std::string text = fmt::format("{}", fmt::join(columns.begin(), last, ", "));
+    if (more > 0) return fmt::format("{} and {} others", text, more);
+    return columns.size() == 1 ? fmt::format("{}", columns[0]) : fmt::format("{} and {}", text, columns.back());
+}
+
+}  // namespace
+
+template <class T, class D>
+double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond, bool checked,
+                         double perturbed_condition) {
+    const TriangleInspection found = inspect_triangle<T>(ctx, R);
+    if (std::isnan(found.condition)) {
+        if (!checked) return found.condition;
+        throw NumericalBreakdown(
+            fmt::format(
+                "the triangular factor of the {}x{} matrix holds NaN or Inf: its entries are too large for their "
+                "norm",
+                m, n),
+            0);
+    }
+    if (found.zero_column >= 0) {
+        throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
+                                        m < n ? "row" : "column", found.zero_column, m, n),
+                            0);
+    }
+    const double estimate = 1 / std::max(found.scaled_condition, perturbed_condition);
+    if (R.cols > 0 && estimate <= rcond) {
+        throw RankDeficient(
+            fmt::format("{} {} of the {}x{} matrix are {}linearly dependent (reciprocal condition number {:.1e} <= "
+                        "rcond {:.1e}): drop one of them, or use a solver for matrices of any rank "
+                        "(numpy.linalg.lstsq, LAPACK's gelsd)",
+                        m < n ? "rows" : "columns", listed(dependent_columns(host_copy_of<T, D>(ctx, R))), m, n,
+                        estimate <= rank_tolerance<T>(-1) ? "" : "nearly ", estimate, rcond),
+            estimate);
+    }
+    return found.condition;
+}
+
+#define QUOIN_INSTANTIATE(T, D) \
+    template double require_full_rank<T, D>(Context<D>&, MatrixView<const T, D>, Index, Index, double, bool, double);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

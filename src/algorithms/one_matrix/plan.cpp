@@ -1,0 +1,361 @@
+// Chooses a plan for a matrix: refusals, sizes of each method, the choice of Auto, and the plan's text.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+
+#include "algorithms/one_matrix/panel_layout.hpp"
+#include "algorithms/one_matrix/plan.hpp"
+#include "devices.hpp"
+#include "quoin/study.hpp"
+
+namespace quoin {
+
+namespace {
+
+template <class D>
+void require_tree(const char* what, Index width) {
+    if (width <= Tuning<D>::max_tree_cols) return;
+    throw InvalidArgument(
+        fmt::format("{} is {}, and trees on this device are at most {} columns wide: use caqr with "
+                    "narrower panels",
+                    what, width, Tuning<D>::max_tree_cols));
+}
+
+/// Throws InvalidArgument for the first row of the table that applies to these options and the method chosen for them.
+template <class T, class D>
+void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
+    const Index panel_width = o.method.panel_width();
+    const TreeOptions tree = o.method.tree();
+    const bool by_gram_schmidt = is_gram_schmidt(method), by_cgs = method == Method::ClassicalGramSchmidt;
+    const bool has_halves = corrected_products<T, D>;
+    const bool corrected = o.arithmetic == Arithmetic::Corrected;
+    const bool rounded = !corrected && o.arithmetic != Arithmetic::Auto && o.arithmetic != Arithmetic::Native;
+    const struct {
+        bool applies;
+        const char* why;
+    } refusals[] = {
+        {panel_width < 0, "panel_width must not be negative, and is {panel_width}"},
+        {tree.leaf_rows < 0, "leaf_rows must not be negative, and is {leaf_rows}"},
+        {tree.fan_in < 0 || tree.fan_in == 1, "fan_in must be at least 2 (or 0: Quoin chooses), and is {fan_in}"},
+        {by_gram_schmidt && o.q == QForm::Reflectors,
+         "{method} holds Q explicitly and has no reflectors: q is any, explicit or none"},
+        {m < n && (is_cholesky(method) || by_gram_schmidt),
+         "{method} needs at least as many rows as columns, and A is {m} x {n}"},
+        {n > Tuning<D>::max_sketch_cols && method == Method::RandomizedCholeskyQR,
+         "{method} on this device has at most {max_sketch_cols} columns, and A is {m} x {n}"},
+        {rounded && !(has_halves && by_cgs),
+         "arithmetic {arithmetic} is for f32 on a GPU by cgs, and this is {type} by {method}{device}"},
+        {corrected && !(has_halves && (by_cgs || (method == Method::BlockedHouseholder && !o.q.full_t))),
+         "arithmetic corrected is for f32 on a GPU by cgs, or by householder without a full T, and this is {type} by "
+         "{method}{device}"},
+    };
+    for (const auto& [applies, why] : refusals) {
+        if (!applies) continue;
+        throw InvalidArgument(
+            fmt::format(fmt::runtime(why), fmt::arg("m", m), fmt::arg("n", n), fmt::arg("method", to_string(method)),
+                        fmt::arg("panel_width", panel_width), fmt::arg("leaf_rows", tree.leaf_rows),
+                        fmt::arg("fan_in", tree.fan_in), fmt::arg("max_sketch_cols", Tuning<D>::max_sketch_cols),
+                        fmt::arg("arithmetic", to_string(o.arithmetic)), fmt::arg("type", Scalar<T>::name),
+                        fmt::arg("device", Tuning<D>::corrected_products ? "" : " on the host")));
+    }
+}
+
+/// Returns the arithmetic of the large products: the updates of the planned panels, or the projections of classical
+/// Gram-Schmidt.
+template <class T, class D>
+Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
+    if (wanted != Arithmetic::Auto) return wanted;
+    const Index m = plan.rows, n = plan.cols;
+    const bool pays = (plan.method == Method::ClassicalGramSchmidt && Tuning<D>::corrected_projections_pay(m, n)) ||
+                      (plan.method == Method::BlockedHouseholder && !plan.q.full_t && Tuning<D>::corrected_pays(m, n));
+    return corrected_products<T, D> && pays ? Arithmetic::Corrected : Arithmetic::Native;
+}
+
+/// Returns the arithmetic of products with Q.
+template <class T, class D>
+Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
+    const bool possible = corrected_products<T, D> && !is_gram_schmidt(plan.method);
+    const bool asked = wanted == Arithmetic::Auto || wanted == Arithmetic::Corrected;
+    return possible && asked ? Arithmetic::Corrected : Arithmetic::Native;
+}
+
+/// Chooses leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
+template <class D>
+TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
+    const Index m = plan.rows;
+    TreePlan chosen;
+    if (tree.leaf_rows > 0) {
+        if (tree.leaf_rows < width) {
+            throw InvalidArgument(
+                fmt::format("leaf_rows must be at least the panel's width {}, and is {}", width, tree.leaf_rows));
+        }
+        chosen.leaf_rows = std::min(tree.leaf_rows, std::max(m, width));
+    } else {
+        chosen.leaf_rows = Tuning<D>::leaf_rows(width, plan.element_bytes);
+    }
+    const Index leaves = std::max<Index>(1, (m + chosen.leaf_rows - 1) / chosen.leaf_rows);
+    if (tree.fan_in == flat_tree) {
+        chosen.fan_in = 2;
+        chosen.domain_leaves = leaves;
+    } else if (tree.fan_in > 0) {
+        // the stride of a level, up to leaves·fan_in, is an Index
+        chosen.fan_in = std::min({tree.fan_in, std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves});
+        chosen.domain_leaves = 1;
+    } else {
+        chosen.fan_in = Tuning<D>::fan_in(width);
+        chosen.domain_leaves = Tuning<D>::domain_leaves(leaves);
+    }
+    // a domain has at least as many rows as the panel columns
+    chosen.domain_leaves = std::max(chosen.domain_leaves, (width + chosen.leaf_rows - 1) / chosen.leaf_rows);
+    return chosen;
+}
+
+template <class D>
+void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
+    const Index n = std::max<Index>(1, plan.cols);
+    const GramSchmidtPanel panel = plan.method == Method::ModifiedGramSchmidt ? GramSchmidtPanel::MGS
+                                   : given.panel() == GramSchmidtPanel::Auto  ? Tuning<D>::gram_schmidt_panel
+                                                                              : given.panel();
+    plan.choices = GramSchmidtPlan{given.reorthogonalization(), panel};
+    const Index width = given.panel_width() > 0 ? given.panel_width() : Tuning<D>::gram_schmidt_width(plan.method);
+    plan.panel_width = plan.inner_block = std::min(width, n);
+}
+
+/// Chooses the width of the last panels, which one launch factors. They follow panels with too many rows for that.
+template <class D>
+void choose_last_panels(const Plan& plan, HouseholderPlan& chosen) {
+    const Index rows = Tuning<D>::max_rows_in_strips(plan.element_bytes), before = plan.rows - rows,
+                k = std::min(plan.rows, plan.cols);
+    if (rows == 0 || before <= 0 || before >= k) return;
+    chosen.last_rows = rows;
+    chosen.last_width = std::min(k - before, Tuning<D>::last_panel_width);
+}
+
+/// Returns the rows of a leaf of a tree of batches; 0: trees stay in A.
+template <class T, class D>
+Index batched_leaf_rows(Index m, Index n, const Options& options) {
+    const bool chosen = options.method.tree() == TreeOptions{} && options.method.panel_width() == 0;
+    if (!chosen || options.q == QForm::Any) return 0;
+    const Index rows = Tuning<D>::batched_leaf_rows(m, n, sizeof(T));
+    return rows > 0 && SmallBatch<T, D>::fits(rows, n, options.arithmetic) ? rows : 0;
+}
+
+/// Plans everything but the choice of the method and the costs.
+template <class T, class D>
+Plan laid_out(Index m, Index n, const Options& options, Method method, bool panels_on_host) {
+    const Index panel_width = options.method.panel_width();
+    const Index k = std::min(m, n);
+    Plan plan;
+    plan.rows = m;
+    plan.cols = n;
+    plan.element_bytes = sizeof(T);
+    plan.q = options.q;
+    plan.method = method;
+    refuse_what_cannot_be<T, D>(m, n, options, plan.method);
+    if (auto& full_t = plan.q.full_t; full_t && full_t->route == FullTRoute::Auto) {
+        full_t->route = full_t->keep_s ? FullTRoute::Recurrence : Tuning<D>::full_t(m, k);
+    }
+    plan.check_finite = options.check_finite;
+    plan.verify = options.verify;
+    const bool extends_t = plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence;
+    const bool by_tsqr = n <= Tuning<D>::one_tree_cols;
+    plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
+    plan.products = choose_products<T, D>(plan, options.arithmetic);
+    const Index full = std::max<Index>(1, k);
+    const auto trees = [&](Index width, bool are_taken) {
+        TreePlan chosen = choose_tree<D>(plan, width, options.method.tree());
+        if (are_taken) chosen.batched_rows = batched_leaf_rows<T, D>(m, n, options);
+        return chosen;
+    };
+    switch (plan.method) {
+        case Method::BlockedHouseholder: {
+            HouseholderPlan chosen;
+            chosen.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
+            plan.panel_width =
+                std::min(full, panel_width > 0 ? panel_width
+                               : chosen.panels_on_host
+                                   ? Tuning<D>::host_panel_width(k)
+                                   : Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic, extends_t));
+            if (panel_width == 0 && !chosen.panels_on_host && !extends_t) choose_last_panels<D>(plan, chosen);
+            plan.inner_block = std::max(plan.panel_width, chosen.last_width);
+            chosen.one_launch = panel_width == 0 && !panels_on_host && !plan.q.full_t &&
+                                SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
+            chosen.reconstruct_rows =
+                chosen.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.element_bytes);
+            chosen.tree = trees(std::min(plan.panel_width, Tuning<D>::one_tree_cols), false);
+            plan.choices = chosen;
+            break;
+        }
+        case Method::CAQR:
+            plan.panel_width = std::min(full, panel_width > 0 ? panel_width : Tuning<D>::tree_width);
+            require_tree<D>("panel_width", plan.panel_width);
+            plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
+            plan.choices = trees(plan.panel_width, true);
+            break;
+        case Method::ModifiedGramSchmidt:
+        case Method::ClassicalGramSchmidt: choose_gram_schmidt<D>(plan, options.method); return plan;
+        case Method::TSQR:
+            require_tree<D>("the number of columns of tsqr", full);
+            plan.panel_width = full;
+            plan.inner_block = Tuning<D>::inner_block(full);
+            plan.choices = trees(full, true);
+            break;
+        default: {
+            plan.panel_width = by_tsqr ? full : Tuning<D>::tree_width;
+            plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
+            const bool falls_back = options.method == Method::Auto;
+            plan.choices = CholeskyPlan{!falls_back ? Method::Auto
+                                        : by_tsqr   ? Method::TSQR
+                                                    : Method::CAQR,
+                                        trees(plan.panel_width, falls_back)};
+        }
+    }
+    return plan;
+}
+
+/// Returns the plan of least modelled time among the methods that may be chosen.
+template <class T, class D>
+Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host) {
+    Plan best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Method method : {Method::BlockedHouseholder, Method::CholeskyQR2, Method::TSQR, Method::CAQR}) {
+        // trees reach LAPACK's format by forming Q first
+        if (is_tree(method) && options.q == QForm::Reflectors) continue;
+        // the closer a matrix is to square, the fewer such matrices get a certificate
+        if (method == Method::CholeskyQR2 && !Tuning<D>::tall(m, n, sizeof(T))) continue;
+        Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
+        const double time = modelled_time(plan, Tuning<D>::step_times(sizeof(T)));
+        if (time < least) {
+            least = time;
+            best = std::move(plan);
+        }
+    }
+    return best;
+}
+
+template <class T, class D>
+Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) {
+    const auto by = [&](Method method) { return laid_out<T, D>(m, n, options, method, panels_on_host); };
+    if (options.method != Method::Auto) return by(options.method);
+    const auto [panel_width, tree] = std::get<Auto>(options.method);
+    if (tree.fan_in > 0 || tree.leaf_rows > 0) {
+        const bool fits_tsqr = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
+        return by(m >= n && fits_tsqr ? Method::TSQR : Method::CAQR);
+    }
+    if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
+    if constexpr (Tuning<D>::has_step_times) {
+        const bool is_explicit = options.q == QForm::None || options.q == QForm::Explicit;
+        if (is_explicit && Tuning<D>::tall(m, n, sizeof(T))) return by(Method::CholeskyQR2);
+        if (m * n < Tuning<D>::min_compared) return by(Method::BlockedHouseholder);
+        return cheapest_plan<T, D>(m, n, options, panels_on_host);
+    } else {
+        Options formed = options;
+        if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
+        const bool by_gram = (formed.q.full_t || !Tuning<D>::cluster_pays(m, n, sizeof(T), formed.q.form)) &&
+                             (formed.q == QForm::Reflectors ? Tuning<D>::reconstruction_pays(m, n, sizeof(T))
+                                                            : Tuning<D>::tall(m, n, sizeof(T)));
+        return laid_out<T, D>(m, n, formed, by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder, panels_on_host);
+    }
+}
+
+template <class T, class D>
+Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
+    detail::checked_bytes(m, n, sizeof(T));
+    Plan plan = chosen_plan<T, D>(m, n, options, panels_on_host);
+    count_costs(plan);
+    return plan;
+}
+
+}  // namespace
+
+template <class T, class D>
+Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
+    return plan_of<T, D>(m, n, options, false);
+}
+
+template <class T, class D>
+Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Options options) {
+    if (options.method == Method::Auto && options.method.tree() == TreeOptions{})
+        options.method = BlockedHouseholder{options.method.panel_width()};
+    if (options.method != Method::BlockedHouseholder) {
+        throw InvalidArgument(fmt::format("panels on the host belong to method householder, and the method is {}",
+                                          to_string(options.method)));
+    }
+    return plan_of<T, D>(m, n, options, true);
+}
+
+namespace {
+
+/// Returns the choices of type C, or their defaults.
+template <class C, class Choices>
+C choices_of(const Choices& choices) {
+    const C* const chosen = std::get_if<C>(&choices);
+    return chosen ? *chosen : C();
+}
+
+}  // namespace
+
+HouseholderPlan Plan::householder() const { return choices_of<HouseholderPlan>(choices); }
+GramSchmidtPlan Plan::gram_schmidt() const { return choices_of<GramSchmidtPlan>(choices); }
+Method Plan::fallback() const { return choices_of<CholeskyPlan>(choices).fallback; }
+TreePlan Plan::tree() const {
+    if (const auto* chosen = std::get_if<TreePlan>(&choices)) return *chosen;
+    const auto* cholesky = std::get_if<CholeskyPlan>(&choices);
+    return cholesky ? cholesky->tree : householder().tree;
+}
+
+std::string to_string(const Plan& plan) {
+    const HouseholderPlan householder = plan.householder();
+    const TreePlan tree = plan.tree();
+    const Method fallback = plan.fallback();
+    std::string text = fmt::format("{} x {} {}: {}", plan.rows, plan.cols, plan.element_bytes == 4 ? "f32" : "f64",
+                                   to_string(plan.method));
+    if (fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(fallback));
+    text += fmt::format(", Q {}\n", to_string(plan.q));
+    if (householder.one_launch)
+        text += "one launch factors the whole matrix; V, T and large products with Q go by panels:\n";
+    if (is_gram_schmidt(plan.method)) {
+        text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
+                            to_string(plan.gram_schmidt().panel), to_string(plan.gram_schmidt().reorthogonalization));
+    } else if (tree.batched_rows == 0 && (!is_cholesky(plan.method) || fallback != Method::Auto)) {
+        text += fmt::format("panels of {} columns", plan.panel_width);
+        if (householder.last_width > 0) {
+            text += fmt::format(", of {} where {} rows are left", householder.last_width, householder.last_rows);
+        }
+        text += fmt::format(", T of {} columns\n", plan.inner_block);
+    }
+    if (tree.batched_rows > 0) {
+        text += fmt::format("trees of batches: leaves of {} rows\n", tree.batched_rows);
+    } else if (is_tree(plan.method) || is_tree(fallback)) {
+        text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", tree.leaf_rows,
+                            tree.domain_leaves, tree.fan_in);
+    }
+    if (householder.panels_on_host) text += "panels factored on the host, beside the updates on the GPU\n";
+    if (is_tall_panel(plan, plan.rows)) {
+        text += fmt::format("panels of {} rows or more by Householder reconstruction\n", householder.reconstruct_rows);
+    }
+    if (plan.arithmetic == Arithmetic::Corrected) {
+        text += "large products by three products of f16 for one of f32\n";
+    } else if (plan.arithmetic != Arithmetic::Native) {
+        text += fmt::format("large products in {}, with sums in f32\n", to_string(plan.arithmetic));
+    }
+    if (const auto& full_t = plan.q.full_t) {
+        text += fmt::format("one T for all columns, {}{}\n",
+                            full_t->route == FullTRoute::Joined ? "joined from the panels'" : "by recurrence",
+                            full_t->keep_s ? ", and S = V Tᵀ" : "");
+    }
+    text += fmt::format("{:.3g} GFLOP, {:.3g} GB moved, {:.3g} MB of workspace", plan.flops / 1e9,
+                        plan.bytes_moved / 1e9, plan.workspace_bytes / 1e6);
+    return text;
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                            \
+    template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options); \
+    template Plan study::plan_with_panels_on_host<T, D>(const Context<D>&, Index, Index, Options);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,522 @@
+// The front of the library: checks, scaling, and the choice among the algorithms.
+
+#include "quoin/qr.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <optional>
+
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/one_matrix/factorization.hpp"
+#include "algorithms/one_matrix/gram_schmidt.hpp"
+#include "algorithms/one_matrix/plan.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
+#include "algorithms/shared/column_scaling.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
+#include "algorithms/shared/wall_seconds.hpp"
+#include "devices.hpp"
+
+namespace quoin {
+
+namespace {
+
+bool is_tree_of_batches(const Plan& plan) { return is_tree(plan.method) && plan.tree().batched_rows > 0; }
+/// Whether the method itself detects columns that are not finite or out of range.
+bool finds_range(const Plan& plan) { return plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan); }
+
+/// Returns a matrix in the caller's memory, or one without data.
+template <class T, class D>
+Matrix<T, D> borrowed(MatrixView<T, D> A) {
+    return A.data ? Matrix<T, D>::over(A) : Matrix<T, D>();
+}
+
+/// The caller's memory for a thin Q (m×k) and R (k×n), whose columns follow each other. Without data, a factorization
+/// allocates its own.
+template <class T, class D>
+struct ThinOutput {
+    MatrixView<T, D> Q, R;
+
+    Matrix<T, D> q(const Context<D>& ctx, const Plan& plan) const {
+        return Q.data ? borrowed(Q) : Matrix<T, D>(ctx, plan.rows, std::min(plan.rows, plan.cols));
+    }
+    Matrix<T, D> r(const Context<D>& ctx, const Plan& plan) const {
+        return R.data ? borrowed(R) : Matrix<T, D>(ctx, std::min(plan.rows, plan.cols), plan.cols);
+    }
+};
+
+/// Runs the planned method on A and stores its result, in the memory of `out` if that has data.
+template <class T, class D>
+class Factorizer {
+public:
+    Factorizer(Context<D>& ctx, Factorization<T, D>& f, ThinOutput<T, D> out)
+        : ctx_(ctx), f_(f), plan_(f.plan), out_(out) {
+        f_.report.method = plan_.method;
+        f_.report.flops = plan_.flops;
+    }
+
+    /// Factors A, which is moved from, and whose columns must be finite and scaled. CholeskyQR and trees of batches
+    /// check that themselves unless `checked`, and return false with A unchanged. `rest` prepares the columns right of
+    /// the first panel, on the context.
+    bool factor(Matrix<T, D>& A, bool checked, OverlappedWork rest = OverlappedWork()) {
+        forest_.A = std::move(A);
+        if (is_cholesky(plan_.method) || is_tree_of_batches(plan_)) {
+            if (is_cholesky(plan_.method) ? by_cholesky(checked) : by_batches(checked)) return true;
+            A = std::move(forest_.A);
+            return false;
+        }
+        if (is_gram_schmidt(plan_.method)) {
+            by_gram_schmidt();
+        } else {
+            by_reflectors(plan_.method, std::move(rest));
+        }
+        return true;
+    }
+
+    /// Computes R alone, and only reads A. Returns false as `factor` does.
+    bool factor_r_only(InputView<T, D> A, bool checked) {
+        const Index n = A.cols;
+        Matrix<T, D> R = new_r();
+        if (plan_.method == Method::CholeskyQR2) {
+            const auto passes = cholesky_passes<T, D>(ctx_, CholeskyChain::OfA, false, A, {}, R.view());
+            f_.report.gram_departure = passes.gram_departure;
+            if (passes.state == Passes::State::Certified) {
+                hold_r(std::move(R));
+                return true;
+            }
+            if (passes.state == Passes::State::Unusable && !checked) return false;
+            fall_back(passes);
+        }
+        if (const Index leaf_rows = plan_.tree().batched_rows; leaf_rows > 0) {
+            if (!tsqr_of_batches<T, D>(ctx_, leaf_rows, A, checked, {}, R.view())) return false;
+            hold_r(std::move(R));
+            return true;
+        }
+        if (plan_.panel_width >= n) {
+            tsqr_r_only<T, D>(ctx_, plan_, A, R.view());
+            hold_r(std::move(R));
+            return true;
+        }
+        R = {};
+        forest_.A = Matrix<T, D>::aligned(ctx_, A.rows, n);
+        load<T>(ctx_, A, forest_.A.view());
+        by_reflectors(plan_.fallback());
+        return true;
+    }
+
+private:
+    using Passes = CholeskyPasses<T, D>;
+
+    void by_reflectors(Method method, OverlappedWork rest = OverlappedWork()) {
+        if (is_tree(method) && plan_.tree().batched_rows > 0) return static_cast<void>(by_batches(true));
+        std::optional<Plan> other;
+        if (method != plan_.method) other.emplace(plan_).method = method;
+        const Plan& plan = other ? *other : plan_;
+        lay_out_panels(ctx_, plan, forest_);
+        Matrix<T, D> ST;
+        if (method == Method::BlockedHouseholder) {
+            // one panel's T is all of T
+            const bool by_recurrence =
+                plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence && forest_.panels.size() > 1;
+            if (by_recurrence) ST = Matrix<T, D>(ctx_, plan.rows, k_);
+            factor_blocked_householder(ctx_, plan, forest_.view(), ST.view(), std::move(rest));
+        } else {
+            rest();
+            factor_trees(ctx_, forest_);
+        }
+        if (plan.q == QForm::None) return hold_r(copy_of_r());
+        if (plan.q == QForm::Explicit) {
+            Matrix<T, D> R = copy_of_r();
+            form_q_in_place(ctx_, forest_.view(), plan.arithmetic);
+            return hold_explicit_q(std::move(R));
+        }
+        if (plan.q == QForm::Reflectors && !forest_.lapack_format()) {
+            Matrix<T, D> R = copy_of_r();
+            form_q_in_place(ctx_, forest_.view(), plan_.arithmetic);
+            reconstruct(R.view());
+        }
+        hold_reflectors(std::move(ST));
+    }
+
+    bool by_batches(bool checked) {
+        const auto A = forest_.A.view();
+        Matrix<T, D> R = new_r();
+        if (!tsqr_of_batches<T, D>(ctx_, plan_.tree().batched_rows, A, checked, A, R.view())) return false;
+        if (plan_.q == QForm::Reflectors) reconstruct(R.view());
+        hold_as_planned(std::move(R));
+        return true;
+    }
+
+    void by_gram_schmidt() {
+        Matrix<T, D> R = new_r();
+        set_zero(ctx_, R.view());
+        GramSchmidtBasis<T, D> basis(ctx_, plan_, plan_.cols);
+        f_.report.dependent_columns = basis.orthonormalize(ctx_, forest_.A.view(), R.view(), 0).dependent;
+        hold_as_planned(std::move(R));
+    }
+
+    bool by_cholesky(bool checked) {
+        using State = typename Passes::State;
+        const auto A = forest_.A.view();
+        Matrix<T, D> R = new_r();
+        const auto chain = plan_.method == Method::RandomizedCholeskyQR ? CholeskyChain::Sketched
+                           : plan_.fallback() == Method::Auto           ? CholeskyChain::OfA
+                           : checked                                    ? CholeskyChain::SketchedIfRefusedOrZero
+                                                                        : CholeskyChain::SketchedIfRefused;
+        const bool reflectors = plan_.q == QForm::Reflectors;
+        if (reflectors) lay_out_one_panel();
+        OverlappedWork nothing;
+        const auto passes = reflectors ? factor_by_cholesky<T, D>(ctx_, chain, A, forest_.Tf.view(), R.view(), nothing)
+                                       : cholesky_passes<T, D>(ctx_, chain, plan_.q != QForm::None, A, A, R.view());
+        f_.report.gram_departure = passes.gram_departure;
+        f_.report.perturbed_condition = passes.perturbed_condition;
+        if (passes.state == State::Unusable && !checked) return false;
+        if (passes.state == State::Certified) {
+            if (passes.sketched) answered_by(Method::RandomizedCholeskyQR);
+            hold_as_planned(std::move(R));
+            return true;
+        }
+        fall_back(passes);
+        if (passes.state != State::Improved) {
+            by_reflectors(plan_.fallback());
+            return true;
+        }
+        // A = Q₁ R₁ and Q₁ = Q R₂, so R = R₂ R₁
+        Matrix<T, D> R1 = copy_of<T, D>(ctx_, R.view()), R2(ctx_, k_, k_);
+        by_reflectors(plan_.fallback());
+        copy_triangle<T>(ctx_, f_.r(), R2.view());
+        multiply_upper<T>(ctx_, R2.view(), R1.view(), R1.view());
+        store_triangle<T>(ctx_, R1.view(), f_.r());
+        return true;
+    }
+
+    void fall_back(const Passes& passes) {
+        if (plan_.fallback() == Method::Auto) report_breakdown(plan_.method, passes.column);
+        answered_by(plan_.fallback());
+    }
+
+    void answered_by(Method method) {
+        f_.report.method = method;
+        f_.report.fell_back = method != plan_.method;
+    }
+
+    /// Returns a k×n matrix for R. There is one at a time.
+    Matrix<T, D> new_r() const { return out_.r(ctx_, plan_); }
+    Matrix<T, D> copy_of_r() {
+        Matrix<T, D> R = new_r();
+        copy_triangle<T>(ctx_, forest_.A.view().row_block({0, k_}), R.view());
+        return R;
+    }
+
+    void hold_r(Matrix<T, D>&& R) {
+        forest_ = {};
+        f_.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{std::move(R)});
+    }
+
+    /// Holds R and Q. The first k columns of the forest's A are the thin Q.
+    void hold_explicit_q(Matrix<T, D>&& R) {
+        Matrix<T, D> Q = std::move(forest_.A);
+        if (k_ < plan_.cols) {
+            const Matrix<T, D> wide = std::exchange(Q, out_.q(ctx_, plan_));
+            copy<T>(ctx_, wide.view().col_block({0, k_}), Q.view());
+        }
+        forest_ = {};
+        f_.holder.template emplace<ExplicitQ<T, D>>(std::move(Q), std::move(R));
+    }
+
+    /// Holds R and, as the plan requires, nothing else, the reflectors, or Q of the forest.
+    void hold_as_planned(Matrix<T, D>&& R) {
+        if (plan_.q == QForm::None) return hold_r(std::move(R));
+        if (plan_.q == QForm::Reflectors) return hold_reflectors({});
+        hold_explicit_q(std::move(R));
+    }
+
+    /// Holds the reflectors, with T or S if the plan requires them. `ST` has both from the recurrence, or no data.
+    void hold_reflectors(Matrix<T, D>&& ST) {
+        Matrix<T, D> full_t = plan_.q.full_t && k_ > 0 ? full_t_of(std::move(ST)) : Matrix<T, D>();
+        f_.holder.template emplace<ReflectorQ<T, D>>(ReflectorQ<T, D>{std::move(forest_), std::move(full_t)});
+    }
+
+    Matrix<T, D> full_t_of(Matrix<T, D>&& ST) {
+        const Index m = plan_.rows;
+        const auto& forest = std::as_const(forest_);
+        if (ST.rows() > 0) {
+            if (plan_.q.full_t->keep_s) return std::move(ST);
+            if (m == k_) {
+                copy_triangle<T>(ctx_, ST.view(), ST.view());
+                return std::move(ST);
+            }
+            Matrix<T, D> Tf(ctx_, k_, k_);
+            copy_triangle<T>(ctx_, ST.view().row_block({0, k_}), Tf.view());
+            return Tf;
+        }
+        if (forest.panels.size() == 1 && !plan_.q.full_t->keep_s) return {};
+        Matrix<T, D> Tf(ctx_, k_, k_);
+        {
+            const Span span(ctx_, "T");
+            join_t<T, D>(ctx_, forest.view(), Tf.view());
+        }
+        if (!plan_.q.full_t->keep_s) return Tf;
+        const Span span(ctx_, "S");
+        Matrix<T, D> S(ctx_, m, k_);
+        form_s<T>(ctx_, forest.A.view().col_block({0, k_}), Tf.view(), S.view());
+        store_triangle<T>(ctx_, Tf.view(), S.view().row_block({0, k_}));
+        return S;
+    }
+
+    /// Lays out one panel of all columns, in LAPACK's format.
+    void lay_out_one_panel() {
+        lay_out_panels(ctx_, householder_plan(plan_.rows, plan_.cols, std::max<Index>(1, k_)), forest_);
+    }
+
+    /// Turns A, which has the thin Q in its first columns, into one panel in LAPACK's format.
+    void reconstruct(MatrixView<T, D> R) {
+        lay_out_one_panel();
+        const Span span(ctx_, "reconstruction");
+        const auto A = forest_.A.view();
+        reconstruct_householder<T, D>(ctx_, A.col_block({0, k_}), R, forest_.Tf.view());
+        copy<T>(ctx_, R.col_block({k_, A.cols}), A.block({0, k_}, {k_, A.cols}));
+    }
+
+    Context<D>& ctx_;
+    Factorization<T, D>& f_;
+    const Plan& plan_;
+    const ThinOutput<T, D> out_;
+    const Index k_ = std::min(plan_.rows, plan_.cols);
+    ReflectorForest<T, D> forest_;  // A, until it is held
+};
+
+template <class T, class D>
+void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
+    const Matrix<T, D> Q = f.form_q(ctx), R = f.r(ctx);
+    Report& report = Inside::of(f).report;
+    report.orthogonality = orthogonality<T>(ctx, Q.view());
+    report.residual = residual<T>(ctx, A, Q.view(), R.view());
+}
+
+/// Whether R can be computed while a column-major A is only read.
+bool reads_only(const Plan& plan) {
+    return plan.q == QForm::None && plan.rows >= plan.cols &&
+           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan));
+}
+
+/// Computes R alone. Copies A only if its columns have to be scaled, or if the device does not read its rows.
+template <class T, class D>
+QR<T, D> r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan, ThinOutput<T, D> out) {
+    const auto start = std::chrono::steady_clock::now();
+    QR<T, D> f = Inside::planned<T, D>(plan);
+    auto& held = Inside::of(f);
+    Factorizer<T, D> factorizer(ctx, held, out);
+    Matrix<T, D> copied;
+    const auto copy_it = [&] {
+        if (copied.data()) return;
+        copied = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
+        load<T>(ctx, A, copied.view());
+        A = copied.view();
+    };
+    if (A.by_rows && !Tuning<D>::reads_rows && !is_tree_of_batches(plan)) copy_it();
+    // CholeskyQR sees in its first Gram matrix whether a scan is needed, and a tree of batches in its first triangles
+    if (!finds_range(plan) || !factorizer.factor_r_only(A, false)) {
+        if (A.by_rows && !Tuning<D>::reads_rows) copy_it();
+        ColumnScaling<T, D> scaling(ctx, A);
+        if (scaling.needed(ctx, plan.check_finite)) {
+            copy_it();
+            scaling.scale(ctx, copied.view());
+            factorizer.factor_r_only(A, true);
+            scaling.unscale(ctx, Part::Upper, held.r());
+        } else {
+            factorizer.factor_r_only(A, true);
+        }
+    }
+    held.report.seconds = wall_seconds<D>(start);
+    return f;
+}
+
+/// Throws NonFiniteEntry for the first bad entry of A, if the matrix `bad` of a batch, here A alone, has one.
+template <class T, class D>
+void refuse_if(Context<D>& ctx, Index bad, InputView<T, D> A) {
+    if (bad < 0) return;
+    Matrix<T, D> copied(ctx, A.rows, A.cols);
+    load<T>(ctx, A, copied.view());
+    require_finite<T, D>(ctx, copied.view());
+}
+
+/// Returns A as a batch of one matrix.
+template <class T, class D>
+BatchView<const T, D> one_of(InputView<T, D> A) {
+    return {A.data, A.rows, A.cols, A.by_rows ? A.ld : 1, A.by_rows ? 1 : A.ld, 0, 1};
+}
+
+/// Factors A by one kernel of the device. A is only read. `memory` has A, if A was moved in, or no data.
+template <class T, class D>
+QR<T, D> in_one_launch(Context<D>& ctx, InputView<T, D> A, Matrix<T, D>&& memory, const Plan& plan,
+                       ThinOutput<T, D> out) {
+    throw_if_stopped(ctx);
+    const auto start = std::chrono::steady_clock::now();
+    const Index m = plan.rows, n = plan.cols;
+    QR<T, D> f = Inside::planned<T, D>(plan);
+    auto& held = Inside::of(f);
+    held.report.method = plan.method;
+    held.report.flops = plan.flops;
+    if (plan.q == QForm::None || plan.q == QForm::Explicit) {
+        Matrix<T, D> R = out.r(ctx, plan), Q;
+        if (plan.q == QForm::Explicit) Q = memory.rows() > 0 && n <= m ? std::move(memory) : out.q(ctx, plan);
+        const Index bad =
+            SmallBatch<T, D>::factor_to(ctx, m, n, one_of(A), one_member, plan.check_finite, Factor::R,
+                                        one_of(R.view()), Q.rows() > 0 ? one_of(Q.view()) : BatchView<T, D>());
+        refuse_if(ctx, bad, A);
+        if (plan.q == QForm::None) {
+            held.holder.template emplace<RAlone<T, D>>(RAlone<T, D>{std::move(R)});
+        } else {
+            held.holder.template emplace<ExplicitQ<T, D>>(std::move(Q), std::move(R));
+        }
+    } else {
+        auto small = std::make_unique<SmallBatch<T, D>>(ctx, m, n, 1, &memory);
+        refuse_if(ctx, small->factor(ctx, one_of(A), one_member, plan.check_finite), A);
+        held.holder.template emplace<SmallQ<T, D>>(std::move(small), std::move(memory));
+    }
+    held.report.seconds = wall_seconds<D>(start);
+    return f;
+}
+
+/// Factors A by the plan, in `memory` (m×n), which may have A itself, unless A is only read. Without data it is
+/// allocated.
+template <class T, class D>
+QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory,
+                  ThinOutput<T, D> out = {}) {
+    if (reads_only(plan)) return r_alone<T, D>(ctx, A, plan, out);
+    const bool in_memory = A.data == memory.data(), verify = plan.verify && plan.q != QForm::None;
+    Matrix<T, D> original;
+    if (verify && (A.by_rows || in_memory)) {
+        original = Matrix<T, D>(ctx, A.rows, A.cols);
+        load<T>(ctx, A, original.view());
+    }
+    const auto given = original.rows() > 0 ? std::as_const(original).view() : A.stored();
+    if (plan.householder().one_launch) {
+        QR<T, D> f = in_one_launch<T, D>(ctx, A, std::move(memory), plan, out);
+        if (verify) measure_accuracy<T, D>(ctx, given, f);
+        return f;
+    }
+    if (!memory.data()) memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
+    if (!in_memory) load<T>(ctx, A, memory.view());
+    const auto start = std::chrono::steady_clock::now();
+    QR<T, D> f = Inside::planned<T, D>(plan);
+    auto& held = Inside::of(f);
+    Factorizer<T, D> factorizer(ctx, held, out);
+    if (!finds_range(plan) || !factorizer.factor(memory, false)) {
+        // on a GPU the scan of A is read after the factorization, unless the method waits for the device anyway:
+        // CholeskyQR, which would refuse A first, and Gram-Schmidt
+        const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
+        const bool blocked = plan.method == Method::BlockedHouseholder;
+        // one scan of all of A costs less than the multiprocessors that the first panel would leave to a scan of the
+        // rest
+        const bool all = at_once || is_tree_of_batches(plan) || (blocked && plan.arithmetic == Arithmetic::Native);
+        ColumnScaling<T, D> scaling(ctx, memory.view(), plan.arithmetic,
+                                    all ? plan.cols : std::min(plan.panel_width, plan.cols));
+        const SideWork side(ctx);
+        const bool is_scaled =
+            !at_once || scaling.needed(ctx, plan.check_finite) || plan.arithmetic != Arithmetic::Native;
+        if (is_scaled) scaling.scale(ctx, memory.view());
+        OverlappedWork rest;
+        if (scaling.tail_cols() > 0) {
+            // trees do not touch the columns right of their first panel before its leaves are factored
+            rest = OverlappedWork(
+                [&, view = memory.view()] { scaling.scale_tail(blocked ? ctx : side_stream(ctx), view); });
+        }
+        factorizer.factor(memory, true, std::move(rest));
+        if (is_scaled) scaling.unscale(ctx, Part::Upper, held.r());
+        if (!at_once && plan.check_finite) scaling.needed(ctx, true);
+    }
+    held.report.seconds = wall_seconds<D>(start);
+    if (verify) measure_accuracy<T, D>(ctx, given, f);
+    return f;
+}
+
+template <class T, class D>
+void check_input(InputView<T, D> A) {
+    check_storage(A.data, A.rows, A.cols, A.by_rows ? A.cols : A.rows, A.by_rows ? "cols" : "rows", A.ld);
+}
+/// Throws InvalidArgument unless the memory for `name` is a rows×cols matrix.
+template <class T, class D>
+void require_shape(const char* name, MatrixView<T, D> A, Index rows, Index cols) {
+    check_matrix(MatrixView<const T, D>(A));
+    if (A.rows == rows && A.cols == cols) return;
+    throw InvalidArgument(fmt::format("{} is {} x {}, and its memory {} x {}", name, rows, cols, A.rows, A.cols));
+}
+
+/// Returns the caller's memory if work in it takes no longer than in memory of the library, else a view without data.
+template <class T, class D>
+MatrixView<T, D> usable(MatrixView<T, D> A) {
+    return A.ld == std::max<Index>(1, Matrix<T, D>::aligned_ld(A.rows)) ? A : MatrixView<T, D>();
+}
+/// B := A, unless A is in B's memory.
+template <class T, class D>
+void deliver(Context<D>& ctx, const Matrix<T, D>& A, MatrixView<T, D> B) {
+    if (A.data() != B.data) copy<T>(ctx, A.view(), B);
+}
+
+}  // namespace
+
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
+    if (A.rows() != plan.rows || A.cols() != plan.cols || plan.element_bytes != static_cast<int>(sizeof(T))) {
+        throw InvalidArgument(fmt::format("the plan is for {} x {} elements of {} bytes, and A is {} x {} of {}",
+                                          plan.rows, plan.cols, plan.element_bytes, A.rows(), A.cols(), sizeof(T)));
+    }
+    const InputView<T, D> view = A.view();
+    return factored<T, D>(ctx, view, plan, std::move(A));
+}
+
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, InputView<T, D> A, Options options) {
+    check_input(A);
+    return factored<T, D>(ctx, A, plan_qr<T>(ctx, A.rows, A.cols, options), {});
+}
+
+template <class T, class D>
+void qr(Context<D>& ctx, InputView<T, D> A, View<T, D> Q, View<T, D> R, Options options) {
+    check_input(A);
+    const Index m = A.rows, n = A.cols, k = std::min(m, n);
+    options.q = Q.data ? QForm::Explicit : QForm::None;
+    options.verify = false;
+    if (Q.data) require_shape<T, D>("Q", Q, m, k);
+    require_shape<T, D>("R", R, k, n);
+    const ThinOutput<T, D> out{usable(Q), usable(R)};
+    QR<T, D> f =
+        factored<T, D>(ctx, A, plan_qr<T>(ctx, m, n, options), borrowed(n <= m ? out.Q : MatrixView<T, D>()), out);
+    const ThinQR<T, D> thin = std::move(f).take_thin(ctx);
+    deliver(ctx, thin.R, R);
+    if (Q.data) deliver(ctx, thin.Q, Q);
+}
+
+template <class T, class D>
+void qr_lapack(Context<D>& ctx, InputView<T, D> A, View<T, D> V_R, View<T, D> tau, Options options) {
+    check_input(A);
+    options.q = QForm::Reflectors;
+    options.verify = false;
+    require_shape<T, D>("V_R", V_R, A.rows, A.cols);
+    require_shape<T, D>("tau", tau, std::min(A.rows, A.cols), 1);
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
+    if (plan.householder().one_launch) {
+        const Index bad = SmallBatch<T, D>::factor_to(ctx, A.rows, A.cols, one_of(A), one_member, plan.check_finite,
+                                                      Factor::VR, one_of(V_R), one_of(tau));
+        return refuse_if(ctx, bad, A);
+    }
+    const LapackQR<T, D> factors = to_lapack<T, D>(ctx, factored<T, D>(ctx, A, plan, borrowed(usable(V_R))));
+    deliver(ctx, factors.V_R, V_R);
+    deliver(ctx, factors.tau, tau);
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                            \
+    template QR<T, D> qr<T, D>(Context<D>&, InputView<T, D>, Options);                     \
+    template QR<T, D> qr<T, D>(Context<D>&, Matrix<T, D>&&, const Plan&);                  \
+    template void qr<T, D>(Context<D>&, InputView<T, D>, View<T, D>, View<T, D>, Options); \
+    template void qr_lapack<T, D>(Context<D>&, InputView<T, D>, View<T, D>, View<T, D>, Options);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

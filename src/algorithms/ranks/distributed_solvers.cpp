@@ -1,0 +1,209 @@
+// Least squares and the SVD of rows spread over ranks: R is handled on one rank, Q on all.
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <numeric>
+#include <optional>
+
+#include "algorithms/one_matrix/full_rank.hpp"
+#include "algorithms/one_matrix/range_scaling.hpp"
+#include "algorithms/ranks/distributed.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
+
+namespace quoin {
+namespace {
+
+void require_tall(const char* what, Index m, Index n) {
+    if (m < n)
+        throw InvalidArgument(
+            fmt::format("{} over ranks needs at least as many rows as columns, and A is {}x{}", what, m, n));
+}
+
+/// 2^-e A = QR, with e = 0 unless R would overflow or lose digits to underflow. Every rank has R.
+template <class T, class D>
+struct RankQRInRange {
+    DistributedQR<T, D> factors;
+    Matrix<T, D> R;
+    int exponent = 0;
+
+    /// `other`: as for `solver_exponent`, equal on all ranks.
+    RankQRInRange(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, const Options& options,
+                  double other = 0)
+        : factors(qr<T, D>(ctx, comm, A, options)), R(factors.r(ctx)) {
+        Matrix<T, D> scaled;
+        JointCall call(host_context(ctx), comm, RankOperation::ChooseRange);
+        call.attempt([&] {
+            exponent = solver_exponent<T>(entry_norms<T>(ctx, R.view()).largest, other);
+            if (exponent != 0) scaled = scaled_by_power<T, D>(ctx, -exponent, A);
+        });
+        call.agree();
+        if (exponent == 0) return;
+        factors = qr<T, D>(ctx, comm, std::as_const(scaled).view(), options);
+        R = factors.r(ctx);
+    }
+};
+
+/// Checks B before the ranks agree to solve, also for finite entries with `check_finite`. Returns the largest entry of
+/// this rank's B.
+template <class T, class D>
+double largest_of_rank(Context<D>& ctx, MatrixView<const T, D> B, Index rows, bool check_finite) {
+    check_matrix(B);
+    if (rows != B.rows) throw InvalidArgument(fmt::format("least_squares: B has {} rows, and A {}", B.rows, rows));
+    if (check_finite) require_finite<T>(ctx, B, "B");
+    return entry_norms<T>(ctx, B).largest;
+}
+
+/// Returns the largest of the ranks' `mine`.
+template <class D>
+double largest_of_all(Context<D>& ctx, Communicator& comm, double mine) {
+    Matrix<double> largest(1, 1);
+    largest(0, 0) = mine;
+    comm.all_reduce<double>(host_context(ctx), largest.view(), Reduction::Max);
+    return largest(0, 0);
+}
+
+/// Solves min ‖AX − 2^-e B‖ for A = QR over ranks, m >= n. The residual norms are multiplied by 2^e.
+template <class T, class D>
+LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const DistributedFactorization<T, D>& f,
+                                    MatrixView<const T, D> B, int e, double rcond) {
+    Context<Host>& host = host_context(ctx);
+    const Index p = B.cols;
+    LeastSquares<T, D> solution;
+    std::optional<ThinProduct<T, D>> product;
+    Matrix<T, D> X;
+    Matrix<T> norms, part;
+    call.attempt([&] {
+        product.emplace(ctx, f, p);
+        X = scaled_by_power<T, D>(ctx, -e, B);
+        norms = Matrix<T>(p + 1, 1);
+        part = Matrix<T>(p + 1, 1);
+    });
+    call.agree();
+    // 2^-e B = Q₁C₁ + the rest,   R X = C₁,   ‖A x_j − b_j‖ = 2^e ‖rest(:, j)‖
+    solution.X = product->project(ctx, call, std::move(X), &solution.residual_norms);
+    const int root = f.layout.root();
+    call.attempt([&] { std::copy_n(solution.residual_norms.data(), p, norms.data()); });
+    norms(p, 0) = 0;
+    reduce_entries<T>(call.comm(), host, norms.view(), part.view(), root, call.note(),
+                      [](T a, T b) { return std::hypot(a, b); });
+    if (f.is_root()) {
+        call.attempt(
+            [&] {
+                const double condition = require_full_rank<T, D>(ctx, f.R.view(), f.plan.rows, f.plan.cols, rcond,
+                                                                 f.plan.check_finite, f.report.perturbed_condition);
+                norms(p, 0) = static_cast<T>(condition);
+                solve_triangle<T>(ctx, Triangle::Upper, Op::None, f.R.view(), solution.X.view());
+            },
+            JointCall::Of::All);
+    }
+    call.share<T>(ctx, solution.X.view(), root);
+    call.share<T>(host, norms.view(), root);
+    for (Index j = 0; j < p; ++j) solution.residual_norms[j] = std::scalbn(norms(j, 0), e);
+    solution.condition = static_cast<double>(norms(p, 0));
+    solution.report = f.report;
+    return solution;
+}
+
+}  // namespace
+
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
+    if (options.q == QForm::None) options.q = QForm::Any;
+    JointCall call(host_context(ctx), comm, RankOperation::LeastSquares);
+    double largest = 0;
+    call.attempt([&] {
+        rcond = rank_tolerance<T>(rcond);
+        check_matrix(A);
+        largest = largest_of_rank<T, D>(ctx, B, A.rows, options.check_finite);
+    });
+    const auto heights = call.agree({{"the number of columns of A", A.cols},
+                                     {"the number of columns of B", B.cols},
+                                     {"the size of an element", sizeof(T)},
+                                     {"Options::check_finite", options.check_finite},
+                                     {"rcond (its bits)", std::bit_cast<Index>(rcond)}},
+                                    A.rows);
+    require_tall("least_squares", std::accumulate(heights.begin(), heights.end(), Index{0}), A.cols);
+    RankQRInRange<T, D> factored(ctx, comm, A, options, largest_of_all(ctx, comm, largest));
+    LeastSquares<T, D> solution =
+        solve_over_ranks<T, D>(ctx, call, InsideRanks::of(factored.factors), B, factored.exponent, rcond);
+    solution.R = std::move(factored.R);
+    solution.exponent = factored.exponent;
+    return solution;
+}
+
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& factorization,
+                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond) {
+    const auto& f = InsideRanks::of(factorization);
+    JointCall call(host_context(ctx), *f.comm, RankOperation::LeastSquares);
+    double largest = 0;
+    call.attempt([&] {
+        rcond = rank_tolerance<T>(rcond);
+        f.require_q("least_squares");
+        largest = largest_of_rank<T, D>(ctx, B, f.own_rows(), f.plan.check_finite);
+    });
+    call.agree({{"the number of columns of B", B.cols}, {"rcond (its bits)", std::bit_cast<Index>(rcond)}});
+    require_tall("least_squares", f.plan.rows, f.plan.cols);
+    const int e = std::max(0, min_norm_exponent<T>(largest_of_all(ctx, *f.comm, largest)));
+    LeastSquares<T, D> solution = solve_over_ranks<T, D>(ctx, call, f, B, e, rcond);
+    if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());
+    return solution;
+}
+
+template <class T, class D>
+SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, bool vectors, Options options) {
+    if (!vectors) options.q = QForm::None;
+    if (vectors && options.q == QForm::None) options.q = QForm::Any;
+    const Index n = A.cols;
+    const RankQRInRange<T, D> factored(ctx, comm, A, options);
+    require_tall("svd", factored.factors.rows(), n);
+    const auto& f = InsideRanks::of(factored.factors);
+    Context<Host>& host = host_context(ctx);
+    JointCall call(host, comm, RankOperation::Svd);
+    SVD<T, D> result;
+    result.report = factored.factors.report();
+    Matrix<T> values;
+    Matrix<T, D> left, R;
+    std::optional<ThinProduct<T, D>> product;
+    call.attempt([&] {
+        values = Matrix<T>(n, 1);
+        R = copy_of<T, D>(ctx, factored.R.view());
+        result.s.resize(n);
+        if (!vectors) return;
+        left = Matrix<T, D>(ctx, n, n);
+        result.Vt = Matrix<T, D>(ctx, n, n);
+        product.emplace(ctx, f, n);
+    });
+    call.agree({{"vectors", vectors}});
+    // R = U₁ΣVᵀ,   U = Q U₁
+    const int root = f.layout.root();
+    if (f.is_root()) {
+        call.attempt(
+            [&] {
+                small_svd<T>(ctx, R.view(), result.s, left.view(), result.Vt.view());
+                std::copy(result.s.begin(), result.s.end(), values.data());
+            },
+            JointCall::Of::All);
+    }
+    call.share<T>(host, values.view(), root);
+    for (Index j = 0; j < n; ++j) result.s[j] = std::scalbn(values(j, 0), factored.exponent);
+    if (!vectors) return result;
+    call.share<T>(ctx, left.view(), root);
+    call.share<T>(ctx, result.Vt.view(), root);
+    result.U = product->expand(ctx, call, left.view());
+    call.agree();
+    return result;
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                                                      \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>,              \
+                                                    MatrixView<const T, D>, double, Options);                        \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const DistributedQR<T, D>&, MatrixView<const T, D>, \
+                                                    double);                                                         \
+    template SVD<T, D> svd<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, bool, Options);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

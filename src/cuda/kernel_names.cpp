@@ -1,0 +1,133 @@
+// The table of kernel_choice.hpp in words.
+
+#include "primitives/kernel_names.hpp"
+
+#include <fmt/format.h>
+
+#include "cuda/kernel_choice.hpp"
+#include "quoin/cuda.hpp"
+
+namespace quoin {
+
+namespace {
+
+using namespace cuda;
+
+std::string strips_in_words(Index m, Index element_bytes) {
+    const auto in_words = [](const StripShape& s) {
+        return fmt::format("{} columns, {} x {} warps", s.columns(), s.cluster, s.warps);
+    };
+    const auto [few, many] = strip_shapes(element_bytes)[strip_row(m, element_bytes)];
+    return few == many ? fmt::format("strips of {} (strips/strips.cuh)", in_words(few))
+                       : fmt::format("strips of {}; for many, {} (strips/strips.cuh)", in_words(few), in_words(many));
+}
+std::string in_words(SquareKernel kernel, const char* file, const char* library) {
+    return kernel == SquareKernel::OneBlock ? fmt::format("one block ({})", file) : library;
+}
+std::string in_words(ProductKernel kernel, const char* few_columns) {
+    switch (kernel) {
+        case ProductKernel::Halves: return "operands of 16 bits over cuBLAS (products/products_by_halves.cu)";
+        case ProductKernel::FewColumns: return fmt::format("f64 tensor cores ({})", few_columns);
+        case ProductKernel::Library: break;
+    }
+    return "cuBLAS (products/tall.cu)";
+}
+
+}  // namespace
+
+template <>
+std::string KernelNames<Cuda>::batch(Index m, Index n, Index element_bytes) {
+    const auto [kernel, row] = choose_batch(m, n, element_bytes);
+    switch (kernel) {
+        case BatchKernel::None: break;
+        case BatchKernel::ThreadPerMatrix: return "a thread a matrix (small/thread_per_matrix.cuh)";
+        case BatchKernel::ThreadPerColumn:
+            return fmt::format("a thread a column, up to {} x {} (small/thread_per_column.cuh)", column_lanes[row].rows,
+                               column_lanes[row].lanes);
+        case BatchKernel::ClusterPerMatrix: {
+            const ClusterRows& shape = cluster_rows(element_bytes)[row];
+            return fmt::format("a cluster a matrix, {} x {} a thread (small/cluster_per_matrix.cuh)", shape.rows,
+                               shape.cols);
+        }
+        case BatchKernel::Strips: return strips_in_words(m, element_bytes);
+    }
+    return "";
+}
+template <>
+std::string KernelNames<Cuda>::panel(Index m, Index k, Index element_bytes) {
+    if (choose_panel(m, element_bytes) == PanelKernel::Strips) return strips_in_words(m, element_bytes);
+    const Index width = std::min(k, panel_block_width(m, element_bytes));
+    const PanelBlockShape& shape = panel_block_shapes(element_bytes)[choose_panel_block(m, width, element_bytes).row];
+    return fmt::format("blocks of {} columns, {} (panels/factor_panel_in_blocks.cuh)", width,
+                       shape.streams ? "streamed" : "in registers");
+}
+template <>
+std::string KernelNames<Cuda>::update(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
+    switch (choose_update(m, k, p, element_bytes, arithmetic)) {
+        case UpdateKernel::Corrected: return "three products of f16 for one of f32 (products/products_by_halves.cu)";
+        case UpdateKernel::Strips: return "strips of C (panels/apply_blocks.cuh)";
+        case UpdateKernel::Gemm: return "cuBLAS (panels/panels.cu)";
+        case UpdateKernel::GemmByBlocks: return "cuBLAS, triangles by blocks (panels/panels.cu)";
+    }
+    return "";
+}
+template <>
+std::string KernelNames<Cuda>::gram(Index n, Index element_bytes) {
+    switch (choose_gram(n, element_bytes)) {
+        case GramKernel::ThreadPerRow: return "a thread a row (cholesky/few_columns.cuh)";
+        case GramKernel::WarpTiles: return "tiles of rows (cholesky/narrow.cuh)";
+        case GramKernel::Slabs: return "slabs of rows (products/gram.cuh)";
+        case GramKernel::Blocks: return "blocks of columns: slabs of rows, and cuBLAS (cholesky/solve_and_gram.cu)";
+    }
+    return "";
+}
+template <>
+std::string KernelNames<Cuda>::solve(Index m, Index n, Index element_bytes) {
+    const std::string corrected = "f16 if the condition allows it (cholesky/solve_corrected.cuh), or ";
+    switch (choose_solve(m, n, 1, true, element_bytes)) {
+        case SolveKernel::ThreadPerRow:
+        case SolveKernel::WarpTiles: return "one pass with the product: " + gram(n, element_bytes);
+        case SolveKernel::Corrected: return corrected + "f64 tensor cores (cholesky/solve_right.cuh)";
+        case SolveKernel::Columns: return "f64 tensor cores (cholesky/solve_right.cuh)";
+        case SolveKernel::CorrectedOrBlocks: return corrected + "blocks of columns (cholesky/solve_and_gram.cu)";
+        case SolveKernel::Blocks: return "blocks of columns (cholesky/solve_and_gram.cu)";
+    }
+    return "";
+}
+template <>
+std::string KernelNames<Cuda>::cholesky(Index n) {
+    return in_words(choose_cholesky(n), "cholesky/factor_gram.cuh", "cuSOLVER's potrf (cholesky/factor_gram.cu)");
+}
+template <>
+std::string KernelNames<Cuda>::reconstruction(Index n) {
+    return in_words(choose_reconstruction(n), "cholesky/reconstruct_top.cuh",
+                    "steps of 32 columns and cuBLAS (cholesky/reconstruct_householder.cu)");
+}
+template <>
+std::string KernelNames<Cuda>::leaf(Index rows, Index) {
+    return fmt::format("tiles of {} rows (trees/factor_leaf.cuh)", leaf_tile_rows[leaf_row(rows)]);
+}
+template <>
+std::string KernelNames<Cuda>::node(Index fan_in, Index width) {
+    const Index tiles = (width + tile_width - 1) / tile_width;
+    return fmt::format("{} warps (trees/factor_node.cuh)", node_warps[node_row(fan_in, tiles)]);
+}
+template <>
+std::string KernelNames<Cuda>::sketch() {
+    return "segments of rows (cholesky/sketch.cuh)";
+}
+template <>
+std::string KernelNames<Cuda>::orthonormalization() {
+    return "a launch a column (gram_schmidt/orthonormalize.cuh)";
+}
+template <>
+std::string KernelNames<Cuda>::inner_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
+    return in_words(choose_inner_product(m, k, p, element_bytes, arithmetic), "products/gram.cuh");
+}
+template <>
+std::string KernelNames<Cuda>::subtracted_product(Index m, Index k, Index p, Index element_bytes,
+                                                  Arithmetic arithmetic) {
+    return in_words(choose_subtracted_product(m, k, p, element_bytes, arithmetic), "products/subtract_product.cuh");
+}
+
+}  // namespace quoin

@@ -1,0 +1,244 @@
+// The table of a GPU's kernels (src/cuda/kernel_choice.hpp) is whole and has no kernel for what it cannot hold, and
+// src/cuda/README.md shows it as it is. Needs no GPU and no CUDA.
+
+#include "cuda/kernel_choice.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace quoin::cuda {
+namespace {
+
+constexpr Index types[] = {sizeof(float), sizeof(double)};
+
+/// Returns 0 … 70 and the neighbours of 2^i and 3·2^i, up to `last`.
+std::vector<Index> sizes(Index last) {
+    std::vector<Index> all;
+    for (Index i = 0; i <= 70; ++i) all.push_back(i);
+    for (Index power = 128; power <= last; power *= 2) {
+        for (Index d : {-1, 0, 1}) all.insert(all.end(), {power + d, power / 4 * 3 + d});
+    }
+    return all;
+}
+
+TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
+    for (Index bytes : types) {
+        for (Index m : sizes(1 << 17)) {
+            for (Index n : sizes(1 << 14)) {
+                SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << bytes << " bytes");
+                const auto [kernel, row] = choose_batch(m, n, bytes);
+                const bool empty = m == 0 || n == 0, thread = m <= 4 && n <= 4;
+                const bool columns = (m <= 16 && n <= 16) || (m <= 64 && n <= 32);
+                const bool cluster = m <= max_rows_in_cluster(n, bytes);
+                const bool strips = m <= 65536 / bytes && std::min(m, n) <= 16384 / bytes;
+                EXPECT_EQ(kernel, empty     ? BatchKernel::None
+                                  : thread  ? BatchKernel::ThreadPerMatrix
+                                  : columns ? BatchKernel::ThreadPerColumn
+                                  : cluster ? BatchKernel::ClusterPerMatrix
+                                  : strips  ? BatchKernel::Strips
+                                            : BatchKernel::None);
+                switch (kernel) {
+                    case BatchKernel::None:
+                    case BatchKernel::ThreadPerMatrix: break;
+                    case BatchKernel::ThreadPerColumn:
+                        EXPECT_TRUE(m <= column_lanes[row].rows && n <= column_lanes[row].lanes);
+                        break;
+                    case BatchKernel::ClusterPerMatrix: {
+                        const ClusterRows& shape = cluster_rows(bytes)[row];
+                        EXPECT_TRUE(m <= shape.max_rows() && n <= shape.cols);
+                        for (Index p : {1, 7, 32, 1000})
+                            EXPECT_GE(cluster_row(m, cluster_cols_at_once(m, p, bytes), bytes), 0);
+                        break;
+                    }
+                    case BatchKernel::Strips: {
+                        const auto& [few, many] = strip_shapes(bytes)[row];
+                        EXPECT_LE(m, few.rows());
+                        EXPECT_TRUE(row == 0 || m > strip_shapes(bytes)[row - 1].few.rows())
+                            << "a smaller one holds it";
+                        break;
+                    }
+                }
+                EXPECT_EQ(is_batch(m, n, bytes, Arithmetic::Auto), kernel != BatchKernel::None);
+                EXPECT_EQ(is_batch(m, n, bytes, Arithmetic::FP16), !empty && (columns || cluster))
+                    << "strips are exact";
+                EXPECT_LE(is_batch_of_one(m, n, bytes, Arithmetic::Auto), is_batch(m, n, bytes, Arithmetic::Auto));
+            }
+        }
+    }
+}
+
+TEST(KernelChoice, StripsForFewAndForManyHaveTheSameBits) {
+    for (Index bytes : types) {
+        Index last = 0;
+        for (const auto& [few, many] : strip_shapes(bytes)) {
+            // rows, tiles a warp and columns of a panel decide the order of the sums
+            EXPECT_EQ(few.rows(), many.rows());
+            EXPECT_EQ(few.tiles, many.tiles);
+            EXPECT_EQ(few.width, many.width);
+            EXPECT_GT(few.rows(), last);
+            last = few.rows();
+            for (const StripShape& shape : {few, many}) EXPECT_TRUE(shape.cluster >= 1 && shape.cluster <= 8);
+            EXPECT_FALSE(takes_strips_for_many({few, many}, 132, 1));
+            EXPECT_TRUE(takes_strips_for_many({few, many}, 132, 1 << 20));
+        }
+        EXPECT_EQ(last, 65536 / bytes) << "registers of a cluster of 8";
+        EXPECT_EQ(max_rows_in_strips(bytes), last);
+    }
+}
+
+TEST(KernelChoice, BlocksOfAPanelCoverItsRows) {
+    for (Index bytes : types) {
+        for (Index m : sizes(1 << 24)) {
+            if (m == 0) continue;
+            EXPECT_EQ(choose_panel(m, bytes) == PanelKernel::Strips, m <= 65536 / bytes);
+            for (Index n : {1, 15, 16, 17, 32}) {
+                SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << bytes << " bytes");
+                const auto [row, blocks, rows] = choose_panel_block(m, n, bytes);
+                ASSERT_GE(row, 0);
+                const PanelBlockShape shape = panel_block_shapes(bytes)[row];
+                EXPECT_TRUE(blocks >= 2 && blocks <= 16);
+                EXPECT_GE(blocks * rows, m);
+                EXPECT_EQ(rows % (32 * 16 / bytes), 0);
+                EXPECT_TRUE(shape.streams || rows <= 32 * shape.rows) << "registers";
+                EXPECT_TRUE(shape.cols == 4 || n <= panel_width / 2);
+            }
+            // blocks of half the width are for rows that registers then hold
+            const Index width = panel_block_width(m, bytes);
+            EXPECT_TRUE(width == panel_width ||
+                        !panel_block_shapes(bytes)[choose_panel_block(m, width, bytes).row].streams);
+        }
+    }
+}
+
+TEST(KernelChoice, TreesHaveTilesForEveryLeafAndWarpsForEveryMember) {
+    for (Index rows = 1; rows <= max_leaf_rows; ++rows) EXPECT_GE(leaf_tile_rows[leaf_row(rows)], rows);
+    for (Index fan_in = 2; fan_in <= 40; ++fan_in) {
+        for (Index tiles = 1; tiles <= max_tree_width / tile_width; ++tiles) {
+            const int warps = node_warps[node_row(fan_in, tiles)];
+            EXPECT_GE(warps, std::min<Index>((fan_in - 1) * tiles, max_node_warps));
+            EXPECT_TRUE(tiles == 1 || warps >= 3) << "kernels with rectangles";
+        }
+    }
+}
+
+TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
+    for (Index m : {100, 20000, 70000}) {
+        for (Index k : {8, 63, 64, 256, 257, 1024}) {
+            for (Index p : {8, 64, 65, 104, 105, 512, 4096}) {
+                for (Arithmetic arithmetic :
+                     {Arithmetic::Native, Arithmetic::Corrected, Arithmetic::FP16, study::TF32}) {
+                    EXPECT_EQ(choose_inner_product(m, k, p, 8, arithmetic), ProductKernel::Library);
+                    EXPECT_EQ(choose_subtracted_product(m, k, p, 8, arithmetic), ProductKernel::Library);
+                    EXPECT_NE(choose_update(m, k, p, 8, arithmetic), UpdateKernel::Corrected);
+                    EXPECT_EQ(choose_inner_product(m, k, p, 4, arithmetic) == ProductKernel::Halves,
+                              takes_halves(arithmetic) && std::min({m, k, p}) >= 256);
+                    EXPECT_TRUE(arithmetic != study::TF32 ||
+                                choose_inner_product(m, k, p, 4, arithmetic) == ProductKernel::Library);
+                }
+            }
+        }
+    }
+}
+
+// README.md's tables
+
+std::string grouped(Index n) {
+    std::string text = std::to_string(n);
+    for (Index at = static_cast<Index>(text.size()) - 3; at > 0 && n > 9999; at -= 3) text.insert(at, " ");
+    return text;
+}
+/// Returns the least and the most of a run of sizes.
+std::string range(Index first, Index last, Index end) {
+    return last == end     ? fmt::format("from {}", first)
+           : first == last ? grouped(first)
+                           : fmt::format("{} to {}", first, last);
+}
+
+/// Returns a row for each run of sizes 1 … `end` whose `cells` are alike.
+template <class Cells>
+std::string table_by(const std::string& head, Index end, Cells cells) {
+    const auto columns = std::count(head.begin(), head.end(), '|');
+    std::string text = head + "\n";
+    for (Index i = 1; i < columns; ++i) text += "|---";
+    text += "|\n";
+    for (Index first = 1, last; first <= end; first = last + 1) {
+        const std::string here = cells(first);
+        for (last = first; last < end && cells(last + 1) == here;) ++last;
+        text += "| " + range(first, last, end) + " " + here + "|\n";
+    }
+    return text;
+}
+
+/// Returns the most rows that each kernel of a batch has for n columns, as cells.
+std::string rows_by_kernel(Index n, Index bytes) {
+    std::string text;
+    for (BatchKernel kernel : {BatchKernel::ThreadPerMatrix, BatchKernel::ThreadPerColumn,
+                               BatchKernel::ClusterPerMatrix, BatchKernel::Strips}) {
+        Index most = 0;
+        // every kernel ends at a power of two
+        for (Index m = 1; m <= 1 << 17; m *= 2) {
+            if (choose_batch(m, n, bytes).kernel == kernel) most = m;
+        }
+        EXPECT_NE(choose_batch(most + 1, n, bytes).kernel, kernel);
+        text += most > 0 ? fmt::format("| {} ", grouped(most)) : std::string("| – ");
+    }
+    return text;
+}
+std::string batch_table(Index bytes) {
+    return table_by("| columns | a thread a matrix | a thread a column | a cluster a matrix | strips |", 40,
+                    [&](Index n) { return rows_by_kernel(n, bytes); });
+}
+
+std::string strip_table(Index bytes) {
+    std::string text = "| rows | columns | warps | the same for many |\n|---|---|---|---|\n";
+    for (const auto& [few, many] : strip_shapes(bytes)) {
+        const auto cells = [](const StripShape& s) {
+            return fmt::format("{} | {}", s.columns(),
+                               s.cluster == 1 ? std::to_string(s.warps) : fmt::format("{} × {}", s.cluster, s.warps));
+        };
+        std::string other = "–";
+        if (few != many) {
+            other = fmt::format(
+                "{} columns, {} warps", many.columns(),
+                many.cluster == 1 ? std::to_string(many.warps) : fmt::format("{} × {}", many.cluster, many.warps));
+            if (many.blocks != few.blocks) other += fmt::format(", {} blocks a multiprocessor", many.blocks);
+        }
+        text += fmt::format("| {} | {} | {} |\n", grouped(few.rows()), cells(few), other);
+    }
+    return text;
+}
+
+std::string cholesky_table(Index bytes) {
+    constexpr std::array grams{"few_columns", "narrow", "gram", "gram, cuBLAS"};
+    constexpr std::array solves{"few_columns",         "narrow",
+                                "solve_right",         "solve_corrected or solve_right",
+                                "solve_right, cuBLAS", "solve_corrected or solve_right, cuBLAS"};
+    constexpr std::array squares{"one block", "cuSOLVER"}, tops{"one block", "cuBLAS"};
+    return table_by("| columns | AᵀA | A R⁻¹ | Cholesky factor | V and T |", 400, [&](Index n) {
+        return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, bytes))),
+                           solves.at(static_cast<int>(choose_solve(1000000, n, 1, true, bytes))),
+                           squares.at(static_cast<int>(choose_cholesky(n))),
+                           tops.at(static_cast<int>(choose_reconstruction(n))));
+    });
+}
+
+TEST(KernelChoice, ReadmeShowsTheTables) {
+    const auto path = std::filesystem::path(__FILE__).parent_path().parent_path() / "src/cuda/README.md";
+    std::ostringstream readme;
+    readme << std::ifstream(path).rdbuf();
+    for (const std::string& table :
+         {batch_table(4), batch_table(8), strip_table(4), strip_table(8), cholesky_table(4), cholesky_table(8)}) {
+        EXPECT_NE(readme.str().find("\n" + table), std::string::npos) << "src/cuda/README.md lacks:\n" << table;
+    }
+}
+
+}  // namespace
+}  // namespace quoin::cuda
