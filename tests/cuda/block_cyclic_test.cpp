@@ -10,11 +10,11 @@
 #include <limits>
 #include <optional>
 
-#include "measure/cuda/accuracy.hpp"
 #include "algorithms/block_cyclic_tuning.hpp"
 #include "cyclic_matrices.hpp"
 #include "gallery.hpp"
 #include "gpu_ranks.hpp"
+#include "measure/cuda/accuracy.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin::test {
