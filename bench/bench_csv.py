@@ -13,7 +13,7 @@ def read(path):
 
 
 def device_of(path):
-    """The device, as the comment lines of a file name it: `./run gpu-bench` in a line of its own, `quoin bench` after its version."""
+    """Returns the device that a file's comments name: on a line of its own (`./run gpu-bench`), or after the version."""
     with open(path) as file:
         for line in file:
             for begin, field in (("# device: ", 0), ("# quoin ", 1)):

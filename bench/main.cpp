@@ -60,7 +60,7 @@ void check_ranks(const BenchArguments& arguments) {
         throw Error(ErrorCode::DeviceFailure, "ranks with --device cuda: Quoin was built without NCCL");
 }
 
-// ---- Options ---------------------------------------------------------------------------------------------------------
+// Options
 
 /// "recursive-fp16-twice".
 OutOfCoreOptions parse_route(const std::string& argument, const std::string& text) {

@@ -112,7 +112,7 @@ void unless_too_large(Shape shape, DType dtype, const std::function<void()>& wor
 Context<Cuda> device_context();
 #endif
 
-// ---- The studies of `quoin bench` ---------------------------------------------------------------------------------------
+// The studies of `quoin bench`
 
 /// Times the cases of the command line, with A in the host's memory.
 void bench_on_host(const BenchArguments& arguments);
@@ -131,7 +131,7 @@ void bench_files(const BenchArguments& arguments);
 /// python3.
 void bench_masks(const BenchArguments& arguments);
 
-// ---- The studies of `quoin bench paper`, each in bench/papers -----------------------------------------------------------
+// The studies of `quoin bench paper`, each in bench/papers
 
 /// Table I, Figure 8 and Figure 9 of Anderson, Ballard, Demmel and Keutzer (2011), on a GPU.
 void bench_caqr_table1(const BenchArguments& arguments);

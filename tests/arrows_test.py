@@ -11,8 +11,8 @@ DEVICES = "src/primitives src/devices.hpp"
 MATRIX = f"{DEVICES} src/algorithms/shared src/algorithms/one_matrix"
 CUDA = "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp src/cuda/arch src/cuda/runtime"
 
-# Layer: layers that it may include besides itself and include/quoin; include/quoin/apps is a layer of its own. The longest
-# prefix of a path is its layer.
+# Layer: layers that it may include besides itself and include/quoin; include/quoin/apps is a layer of its own. The
+# longest prefix of a path is its layer.
 ALLOWED = {
     "include/quoin": "",
     "include/quoin/apps": "",

@@ -33,12 +33,12 @@ inline double max_modified_loss(Index n, double u, double kappa_f) {
 }
 
 /// Two panels by modified Gram-Schmidt: the first loses ω₁ = O(nu κ(A₁)), and Q₁ᵀQ₂ = ((I − Q₁ᵀQ₁)Q₁ᵀA₂ + E) R₂₂⁻¹ with
-/// ‖E‖ = O(nu)‖A‖: what they lose together is at most that of modified Gram-Schmidt, 1 + κ times.
+/// ‖E‖ = O(nu)‖A‖: together they lose at most 1 + κ times as much as modified Gram-Schmidt.
 inline double max_classical_loss(Index n, double u, double kappa_f) {
     return max_modified_loss(n, u, kappa_f) * (1 + kappa_f);
 }
 
-/// What a scheme may lose.
+/// Returns the most that a scheme may lose.
 inline double max_loss(const GramSchmidtCase& scheme, Index n, double u, double kappa_f) {
     return scheme.unconditional()                         ? law
            : scheme.method == Method::ModifiedGramSchmidt ? max_modified_loss(n, u, kappa_f)

@@ -85,7 +85,7 @@ TYPED_TEST(RouteOf, BlocksFillTheMemory) {
     }
 }
 
-/// What a route says of files is what FileQR plans, whose options it has.
+/// A route from file to file has the plan that FileQR makes of its options.
 TYPED_TEST(RouteOf, AFileRouteIsFileQrsPlan) {
     RouteOptions options{.memory = 2e6, .files = FileOptions{.second_pass = SecondPass::Recomputed}};
     const RoutePlan route = this->route(30000, 30, options);

@@ -24,8 +24,8 @@
 
 #include <algorithm>
 
-#include "rivals/blas2_qr.hpp"
 #include "cuda/runtime/state.hpp"
+#include "rivals/blas2_qr.hpp"
 
 namespace quoin::bench {
 

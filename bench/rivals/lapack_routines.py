@@ -1,6 +1,6 @@
 """Times every routine of libquoin_lapack.so and the system's of the same name, alternating in one process, f64.
 
-    /usr/bin/python3 bench/rivals/lapack_routines.py build/lib/libquoin_lapack.so [SYSTEM_LAPACK.so] [MxN ...] [ROUTINE ...]
+    /usr/bin/python3 bench/rivals/lapack_routines.py build/lib/libquoin_lapack.so [LAPACK.so] [MxN ...] [ROUTINE ...]
 
 One line a call: seconds by the system, by Quoin, their ratio. `p` is the number of columns of C or of right-hand sides.
 """

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Times PyTorch on the GPU for the cases of results files and adds its rows to them. Quoin's columns are those that a file holds.
+"""Times PyTorch on the GPU for the cases of results files, and adds its rows to them.
 
     python3 bench/rivals/pytorch.py bench/results/h100_table1.csv ...
 
 QR, in files of `quoin bench`: thin-qr: torch.linalg.qr(A); r-only: torch.linalg.qr(A, mode="r"); geqrf and factor:
-torch.geqrf(A). A is a stack where the file has batches. PyTorch returns new tensors and copies A where it must, which counts.
-Events around the call, the median of the runs of half a second (3 to 30) after two.
+torch.geqrf(A). A is a stack where the file has batches. PyTorch returns new tensors and copies A where it must; that
+time counts. Events around the call, the median of the runs of half a second (3 to 30) after two.
 
-Robust PCA, in files of `quoin bench paper rpca`: inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a matrix of the same size:
-a textured background whose brightness drifts, noise, moving squares. Route qr: torch.linalg.qr(X) and the svd of R; svd:
-torch.linalg.svd(X). Seconds of wall time to the tolerance, after a run of three iterations.
+Robust PCA, in files of `quoin bench paper rpca`: inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a
+matrix of the same size: a textured background whose brightness drifts, noise, moving squares. Route qr:
+torch.linalg.qr(X) and the svd of R; svd: torch.linalg.svd(X). Seconds of wall time to the tolerance, after a run of
+three iterations.
 """
 
 import argparse
@@ -76,7 +77,7 @@ def qr_on_gpu(shape, dtype, op):
 
 
 def rows_of_rpca(rows, pursuit_of):
-    """One row a route for the size that the file holds; `pursuit_of(rows, cols, route)` returns the columns measured."""
+    """Returns a row for each route at the file's size; `pursuit_of(rows, cols, route)` returns the columns measured."""
     size = {(int(row["rows"]), int(row["cols"])) for row in rows}
     added = []
     for m, n in sorted(size):

@@ -1,6 +1,7 @@
 """pdgeqrf, and pdgeqrf with pdorgqr, with and without libquoin_scalapack.so, alternating; the fastest of all runs:
 
-    python3 bench/rivals/scalapack_preload.py build/lib/libquoin_scalapack.so [MxN ...] [--grid PxQ ...] [--block NB] [--rounds K]
+    python3 bench/rivals/scalapack_preload.py build/lib/libquoin_scalapack.so [MxN ...] [--grid PxQ ...] [--block NB]
+        [--rounds K]
 
 One thread a process. It needs NumPy, mpiexec and the system's ScaLAPACK for Open MPI.
 """

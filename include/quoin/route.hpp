@@ -87,11 +87,11 @@ struct RoutePlan {
 /// If none fits, returns one of them, whose memory_bytes exceed its cap; `min_bytes` would do. Pure: touches no
 /// matrix. Costs less than a millisecond for a matrix in memory, and at most some hundred plans of blocks.
 ///
-/// Throws InvalidArgument as `plan_qr` and for negative right_hand_sides, and OutOfMemory as `plan_out_of_core` if a GPU's memory is too small for one
-/// block of the third or fourth route.
+/// Throws InvalidArgument as `plan_qr` and for negative right_hand_sides, and OutOfMemory as `plan_out_of_core` if a
+/// GPU's memory is too small for one block of the third or fourth route.
 ///
 ///     RoutePlan route = plan_route<double>(ctx, 200000000, 40, {.memory = 2e9, .files = FileOptions{}});
-///     if (auto* files = std::get_if<FilesRoute>(&route.by)) FileQR<double>(ctx, path, folder, files->options).run(ctx);
+///     if (auto* by = std::get_if<FilesRoute>(&route.by)) FileQR<double>(ctx, path, folder, by->options).run(ctx);
 template <class T, class D>
 RoutePlan plan_route(const Context<D>& ctx, Index m, Index n, const RouteOptions& options);
 /// Returns the second of these routes with the largest blocks of rows that fit, or nothing. Blocks have at least max(n,

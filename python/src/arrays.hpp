@@ -82,8 +82,8 @@ struct ColumnMajor {
     MatrixView<const T, D> view;
 };
 
-/// A as an input of the library, in its own memory, or as a copy if neither its rows nor its columns are contiguous. The
-/// copy is in `place` if that has A's shape.
+/// A as an input of the library, in its own memory, or as a copy if neither its rows nor its columns are contiguous.
+/// The copy is in `place` if that has A's shape.
 template <class T, class D>
 struct Readable {
     Readable(Context<D>& ctx, const StridedMatrix<T, D>& A, MatrixView<T, D> place = {}) {

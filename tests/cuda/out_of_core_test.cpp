@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "measure/cuda/accuracy.hpp"
 #include "algorithms/out_of_core/tiles.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
-#include "out_of_core_law.hpp"
+#include "measure/cuda/accuracy.hpp"
 #include "measure/cuda/page_locked.hpp"
+#include "out_of_core_law.hpp"
 #include "quoin/study.hpp"
 
 namespace quoin::test {

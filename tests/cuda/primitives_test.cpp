@@ -778,10 +778,10 @@ protected:
                                    {study::BF16, 0x1p-8, "bf16"},
                                    {Arithmetic::Corrected, 0x1p-24, "corrected"}};
 
-    /// Rounding errors of products act independently: |Δ| <= λ u ‖x∘y‖ for a sum of products of the entries of x and y,
-    /// which is eight standard deviations or more, and those of k sums one after the other add √(k/2) of that in f32. A
-    /// run of h corrected products loses besides h/24 u of its own size, on the average, to the tensor cores' cutting
-    /// off (products_by_halves.cu: h <= 2048); five standard deviations of that.
+    /// Rounding errors of products act independently: |Δ| <= λ u ‖x∘y‖ for a sum of products of the entries of x and
+    /// y, which is eight standard deviations or more. Errors of k sums one after the other add √(k/2) times as much
+    /// in f32. A run of h corrected products also loses h/24 u of its own size, on the average, because the tensor
+    /// cores cut off (products_by_halves.cu: h <= 2048); five standard deviations of it.
     static double most(const Law& law, Index k) {
         const double sums = law.arithmetic == Arithmetic::Corrected ? 5 * 2048 / 24 + 80 : 8 * std::sqrt(double(k) / 2);
         return 8 + (law.u > 0x1p-20 ? 0 : sums);

@@ -13,8 +13,8 @@
 //                 │    │         ├────┤ slot 2     Bound by memory.
 //                 └────┘         ├────┤ slot 0 …
 //
-//                 sides: runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s. Zeros
-//                 beyond A's rows and columns.
+//                 sides: runs of h columns of A the same, side by side: column j of a run in column s h + j of slot s.
+//                 Zeros beyond A's rows and columns.
 //   largest_bits_kernel  the bits of max |a_ij| over the finite ones, which has to be 0 before: NaN and Inf stay in
 //                        their columns; threads stride, a warp's maximum goes there by atomicMax.
 //

@@ -9,8 +9,8 @@
 //     ownership     wy_tile.cuh: a warp owns 16 columns; C_top stays in its registers, the leaf's rows of C pass through
 //                   its own part of shared memory (cp.async), each read and written once
 //     pipeline      a leaf is worked on in chunks of 16 rows, first all of VᵀC, then all of C − V W. A chunk of the next
-//                   leaf replaces a chunk of this one as soon as that is done with, and meanwhile two further warps stage
-//                   the next leaf's V and T in a second buffer: one barrier a leaf
+//                   leaf replaces a chunk of this one as soon as that is done with, and meanwhile two further warps
+//                   stage the next leaf's V and T in a second buffer: one barrier a leaf
 //     forms         one tile of at most 8 warps, and two more that own the panel's columns: a leaf's V is staged when Q_t
 //                   takes its place, so that it is read once and not again by form_leaf_kernel
 //     shared        2 · (8·32·(rows + 4) + 9 KB) + 16·(rows + 8) elements a warp: 84 KB + 8.5 or 17 KB a warp (128 rows)
