@@ -13,7 +13,7 @@ def read(path):
 
 
 def device_of(path):
-    """Returns the device that a file's comments name: on a line of its own (`./run gpu-bench`), or after the version."""
+    """Returns the device that a file's comments name: on its own line (`./run gpu-bench`), or after the version."""
     with open(path) as file:
         for line in file:
             for begin, field in (("# device: ", 0), ("# quoin ", 1)):
