@@ -5,6 +5,7 @@
 
 namespace quoin::detail {
 
+/// Deletes by a function, so that users of the pointer need not know Data.
 template <class Data>
 struct Delete {
     void (*one)(Data*) = nullptr;
