@@ -23,8 +23,11 @@ public:
     void wait() const {}
 };
 
+// declared before their first use where sources are compiled as one
 template <>
-Context<Host>& copy_in_stream(Context<Host>& ctx);  // declared before its first use where sources are compiled as one
+void throw_if_stopped(Context<Host>& ctx);
+template <>
+Context<Host>& copy_in_stream(Context<Host>& ctx);
 
 template <>
 class WorkTimer<Host> {
