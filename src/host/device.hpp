@@ -23,11 +23,8 @@ public:
     void wait() const {}
 };
 
-// declared before their first use where sources are compiled as one
 template <>
-void throw_if_stopped(Context<Host>& ctx);
-template <>
-Context<Host>& copy_in_stream(Context<Host>& ctx);
+Context<Host>& copy_in_stream(Context<Host>& ctx);  // declared before its first use where sources are compiled as one
 
 template <>
 class WorkTimer<Host> {

@@ -42,6 +42,8 @@ using Sum = typename SumOf<T, D>::Type;
 /// Throws Interrupted if the context was asked to stop. Algorithms call it between steps.
 template <class D>
 void throw_if_stopped(Context<D>& ctx);
+template <>
+void throw_if_stopped(Context<Host>& ctx);  // declared before its first use where sources are compiled as one
 
 /// Returns a second context. Its work runs after the work already on `ctx`, and may overlap with later work on `ctx`.
 /// On the host it is `ctx` itself, on a GPU a stream of higher priority.
