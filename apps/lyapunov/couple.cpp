@@ -1,3 +1,5 @@
+// `couple` for each instruction set, and the choice among them.
+
 #include "lyapunov/couple.hpp"
 
 #include <string_view>

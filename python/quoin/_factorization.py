@@ -111,7 +111,7 @@ class Factorization(KeptMatrix):
 
     def _operand(self, array: Any, function: str) -> tuple[Any, Place]:
         """Returns `array` in the type of the factorization, and its place, which must be the factorization's place."""
-        return located_beside(self._place, array, f"Factorization.{function}", self.plan.dtype)
+        return located_beside(self._place, array, f"Factorization.{function}", self._f.dtype)
 
     @property
     def R(self) -> Any:

@@ -516,7 +516,7 @@ class Factorization(KeptMatrix):
 
         Its place must be the place of the factorization.
         """
-        return located_beside(self._place, array, f"distributed.Factorization.{function}", self.plan.dtype)[0]
+        return located_beside(self._place, array, f"distributed.Factorization.{function}", self._f.dtype)[0]
 
     def _together(self, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
         with self._lock:

@@ -12,6 +12,10 @@
 
 namespace quoin::python {
 
+/// NumPy's name of T.
+template <class T>
+inline constexpr const char* numpy_name = std::is_same_v<T, float> ? "float32" : "float64";
+
 /// An array of T in the memory of D, of any strides, that is only read.
 template <class T, class D = Host>
 using Array = nb::ndarray<const T, std::conditional_t<std::is_same_v<D, Host>, nb::device::cpu, nb::device::cuda>>;

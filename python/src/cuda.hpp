@@ -144,8 +144,7 @@ public:
         for (const std::size_t length : batch) shape.append(length);
         if (as != As::Vector) shape.append(cols);
         shape.append(rows);
-        const auto made = nb::cast<nb::tuple>(
-            call.empty(nb::tuple(shape), std::is_same_v<T, float> ? "float32" : "float64", zeros, as == As::Matrix));
+        const auto made = nb::cast<nb::tuple>(call.empty(nb::tuple(shape), numpy_name<T>, zeros, as == As::Matrix));
         array_ = made[0];
         if (nb::isinstance<nb::int_>(made[1])) {
             data_ = reinterpret_cast<T*>(nb::cast<std::uintptr_t>(made[1]));

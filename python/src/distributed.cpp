@@ -86,6 +86,7 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
     using F = Held<FactorsOfRanks<T, D>, D>;
     nb::class_<F>(module, ("DistributedFactorization" + suffix).c_str())
         .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.f.rows(), f.object.f.cols()); })
+        .def_prop_ro("dtype", [](const F&) { return numpy_name<T>; })
         .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.f.plan()); })
         .def_prop_ro("report", [](const F& f) { return to_dict(f.object.f.report()); })
         .def("r",

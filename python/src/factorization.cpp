@@ -98,6 +98,7 @@ void bind_factorization(nb::module_& module) {
         def_array("t", &QR<T, D>::t, flops_of_qr);
         def_array("q", &QR<T, D>::form_q, flops_of_qr);
         kept.def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.rows(), f.object.cols()); })
+            .def_prop_ro("dtype", [](const F&) { return numpy_name<T>; })
             .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.plan()); })
             .def_prop_ro("report", [](const F& f) { return to_dict(f.object.report()); })
             .def("q_block",
