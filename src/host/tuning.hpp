@@ -108,6 +108,15 @@ struct Tuning<Host> : CommonTuning {
         const double at_end = 2 * number(m) * number(m) * number(n - m);
         return n >= 8 * m || (n >= 2 * m && !sharing_pays(of_step, 4) && sharing_pays(at_end, 4));
     }
+    static constexpr bool has_pivoting = true;
+    /// Columns of a panel of pivoted QR of k columns, by greedy pivots or by a sketch.
+    static Index pivoted_width(bool greedy, Index k) { return greedy ? 32 : k < 2000 ? 48 : 64; }
+    /// The most pivots that one sketch chooses if pivoting stops there.
+    static constexpr Index most_pivots_at_once = 128;
+    /// Whether greedy pivots of k columns take no longer than those of sketches.
+    static bool greedy_pays(Index k) { return k <= 96; }
+    /// Least rows a column if all pivots are chosen first, by a sketch.
+    static constexpr Index pivots_first_aspect = 8;
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
     static constexpr bool corrected_products = false;
     static bool corrected_pays(Index, Index) { return false; }
