@@ -133,13 +133,15 @@ std::vector<std::pair<std::string, Matrix<T>>> hard_for_pivots(Index n) {
     };
     const double digits = std::is_same_v<T, double> ? 12 : 5;
     all.emplace_back("stairs", with_singular_values<T>(n, n, sigma([&](double x) {
-                         return std::pow(10, -digits * std::floor(10 * x) / 10);
-                     })));
-    all.emplace_back("graded", with_singular_values<T>(n, n, sigma([&](double x) { return std::pow(10, -digits * x); })));
-    all.emplace_back("low rank plus noise", with_singular_values<T>(n, n, sigma([&](double x) {
-                         return x < 0.2 ? 1 - x : std::pow(10, -digits / 2);
-                     })));
-    all.emplace_back("polynomial", with_singular_values<T>(n, n, sigma([](double x) { return 1 / (1 + 1e3 * x * x); })));
+                                                           return std::pow(10, -digits * std::floor(10 * x) / 10);
+                                                       })));
+    all.emplace_back("graded",
+                     with_singular_values<T>(n, n, sigma([&](double x) { return std::pow(10, -digits * x); })));
+    all.emplace_back(
+        "low rank plus noise",
+        with_singular_values<T>(n, n, sigma([&](double x) { return x < 0.2 ? 1 - x : std::pow(10, -digits / 2); })));
+    all.emplace_back("polynomial",
+                     with_singular_values<T>(n, n, sigma([](double x) { return 1 / (1 + 1e3 * x * x); })));
     Matrix<T> spikes = generate<T>(Gallery::Orthogonal, n, n);
     for (Index i = 0; i < n; i += n / 8) {
         for (Index j = 0; j < n; ++j) spikes(i, j) *= 1000;
@@ -151,7 +153,10 @@ std::vector<std::pair<std::string, Matrix<T>>> hard_for_pivots(Index n) {
         for (Index i = 0; i < n; ++i) {
             gks(i, j) = static_cast<T>((i < j ? -1 : i == j ? 1 : 0) / std::sqrt(static_cast<double>(j + 1)));
             // columns that shrink a little, so that rounding errors are not what decides
-            kahan(i, j) = static_cast<T>(std::pow(sine, i) * (i < j ? -cosine : i == j ? 1 : 0) *
+            kahan(i, j) = static_cast<T>(std::pow(sine, i) *
+                                         (i < j    ? -cosine
+                                          : i == j ? 1
+                                                   : 0) *
                                          (1 - 1e-4 * static_cast<double>(j) / static_cast<double>(n)));
         }
     }
@@ -186,11 +191,12 @@ TYPED_TEST(PivotedQR, DiagonalOfRFollowsTheSingularValuesAsWellAsLapacks) {
         const double of_lapack = quality<T>(s, V_R.view());
         for (const Pivots kind : {Pivots::Greedy, Pivots::Randomized}) {
             for (const Index width : {0, 24}) {
-                const double mine = quality<T>(s, qr(this->ctx, A.view(), pivoted({.kind = kind}, QForm::None, width)).r().view());
+                const double mine =
+                    quality<T>(s, qr(this->ctx, A.view(), pivoted({.kind = kind}, QForm::None, width)).r().view());
                 EXPECT_LE(mine, factor * of_lapack) << name << " " << to_string(kind) << " " << width;
             }
         }
-        // a tall one, whose pivots are those of a sketch
+        // a tall one, with the pivots of a sketch
         Matrix<T> tall(10 * n, n);
         for (Index j = 0; j < n; ++j) {
             for (Index i = 0; i < 10 * n; ++i) tall(i, j) = A(i % n, j) / std::sqrt(T(10));
@@ -262,9 +268,14 @@ TYPED_TEST(PivotedQR, StopsAtARankOrATolerance) {
     for (auto [m, n] : {std::pair<Index, Index>{200, 150}, {120, 260}, {900, 100}}) {
         const Matrix<T> A = with_condition<T>(m, n, 1e4);
         for (const Pivots kind : every_pivots) {
-            for (const Pivoting limit : {Pivoting{.max_rank = 1}, {.max_rank = 37}, {.max_rank = std::min(m, n)},
-                                         {.tolerance = 1e-2}, {.relative_tolerance = 1e-3}, {.relative_tolerance = 1},
-                                         {.max_rank = 20, .relative_tolerance = 1e-2}, {.tolerance = 1e300}}) {
+            for (const Pivoting limit : {Pivoting{.max_rank = 1},
+                                         {.max_rank = 37},
+                                         {.max_rank = std::min(m, n)},
+                                         {.tolerance = 1e-2},
+                                         {.relative_tolerance = 1e-3},
+                                         {.relative_tolerance = 1},
+                                         {.max_rank = 20, .relative_tolerance = 1e-2},
+                                         {.tolerance = 1e300}}) {
                 for (const QForm q : in_turn(q_forms, turn++)) {
                     Pivoting pivoting = limit;
                     pivoting.kind = kind;

@@ -165,8 +165,8 @@ enum class Pivots {
 /// QR with column pivoting, A P = QR: P moves columns of large norm to the front. `docs/algorithms.md` has the bounds.
 ///
 /// A limit makes R and Q smaller. They have the fewest columns r for which every column of A P − Q_r R_r has a 2-norm
-/// of at most max(tolerance, relative_tolerance · max_j ‖a_j‖₂), and at most `max_rank` columns. Tolerances are those of
-/// LAPACK's ?geqp3rk. Without a limit they have min(m, n), even if the rest of A vanishes.
+/// of at most max(tolerance, relative_tolerance · max_j ‖a_j‖₂), and at most `max_rank` columns. LAPACK's ?geqp3rk has
+/// the same limits. Without a limit they have min(m, n) columns, even if the rest of A vanishes.
 ///
 ///     qr(ctx, A, {.pivoting = Pivoting{}});
 ///     qr(ctx, A, {.pivoting = Pivoting{.max_rank = 100, .relative_tolerance = 1e-6}});
@@ -192,8 +192,8 @@ struct Options {
     QOptions q = QForm::Any;
     Arithmetic arithmetic = Arithmetic::Auto;
     std::optional<Pivoting> pivoting{};  ///< column pivoting; of `qr` alone
-    bool check_finite = true;  ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
-    bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
+    bool check_finite = true;            ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
+    bool verify = false;  ///< measure orthogonality and residual after the factorization (keeps a copy of A)
 };
 
 /// The trees of TSQR and CAQR over a panel.

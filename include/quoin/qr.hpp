@@ -139,8 +139,8 @@ QR<T, D> qr(Context<D>& ctx, RowMajorView<const T, D> A, Options options = {}) {
 }
 
 /// Writes the thin Q (m×k) and R (k×n, with exact zeros below its diagonal) to the caller's memory and keeps nothing
-/// else. Writes only R if Q has no data. Takes any options of `qr` but `q`, `verify` and `pivoting`. Storage of A, bounds, errors
-/// and waits are as above, and InvalidArgument for other shapes of Q and R.
+/// else. Writes only R if Q has no data. Takes any options of `qr` but `q`, `verify` and `pivoting`. Storage of A,
+/// bounds, errors and waits are as above, and InvalidArgument for other shapes of Q and R.
 ///
 /// Q and R are computed where they are, without a copy, if their columns follow each other (ld = rows). On a GPU,
 /// columns of 4 KiB or more must also start at multiples of 16 bytes. Q may be A itself for m >= n. Otherwise neither
@@ -188,8 +188,8 @@ struct LapackQR {
 /// A factorization made with QForm::Reflectors is moved out without work. LAPACK's Q then equals the Q of `apply_q` and
 /// `form_q` up to rounding. Trees and explicit Q are exported by Householder reconstruction (Ballard, Demmel, Grigori,
 /// Jacquelin, Nguyen, Solomonik 2014): a signed LU of Q's top block, mn² flops beyond forming Q. It flips signs of
-/// columns of the thin Q and of rows of R as the LU requires. If pivoting stopped after r columns, tau has r entries and
-/// V_R(r:m, r:n) is 0; read `permutation` before.
+/// columns of the thin Q and of rows of R as the LU requires. If pivoting stopped after r columns, tau has r entries
+/// and V_R(r:m, r:n) is 0; read `permutation` before.
 template <class T, class D>
 LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization);
 

@@ -1,4 +1,4 @@
-// QR with column pivoting (docs/algorithms.md, section 21).
+// QR with column pivoting (docs/algorithms.md, section 16).
 //
 // Greedy: panels of LAPACK's ?geqp3 with the norms of Drmač and Bujanović (2008). Randomized (Martinsson,
 // Quintana-Ortí, Heavner and van de Geijn 2017; Duersch and Gu 2017): with Y = S A of few rows, a step is
@@ -214,8 +214,9 @@ private:
         Matrix<Real<T>, D> norms = twice(norms_of(Y));
         Matrix<Index, D> order = identity_order(ctx_, Y.cols);
         const Range rest{first, A_.cols};
-        factor_pivoted<T>(ctx_, {Y, order.view(), norms.view(), exponents_.data ? exponents_.row_block(rest) : exponents_},
-                          0, -1, tau_.view().row_block({0, width}), F.block({0, width}, {0, Y.cols}));
+        factor_pivoted<T>(ctx_,
+                          {Y, order.view(), norms.view(), exponents_.data ? exponents_.row_block(rest) : exponents_}, 0,
+                          -1, tau_.view().row_block({0, width}), F.block({0, width}, {0, Y.cols}));
         permute_columns<T>(ctx_, order.view(), A_.col_block(rest));
         permute_columns<Index>(ctx_, order.view(), as_row(order_.view().row_block(rest)));
         return on_host<Index, D>(ctx_, order.view());
@@ -254,13 +255,15 @@ private:
         const std::vector<Real<T>> trailing = norms_of(A_.block({end, m}, {end, n}));
         below.insert(below.end(), trailing.begin(), trailing.end());
         std::vector<double> norms = without_scaling(below, first);
-        const auto fits = [&] { return std::all_of(norms.begin(), norms.end(), [&](double x) { return x <= tolerance_; }); };
+        const auto fits = [&] {
+            return std::all_of(norms.begin(), norms.end(), [&](double x) { return x <= tolerance_; });
+        };
         if (!fits()) return w;
         Matrix<T, D> copied(ctx_, w, n - first);
         copy_triangle<T>(ctx_, A_.block(rows, {first, n}), copied.view());
         const Matrix<T, Host> R = host_copy_of<T, D>(ctx_, copied.view());
-        const std::vector<int> e = exponents_.data ? on_host<int, D>(ctx_, exponents_.row_block({first, n}))
-                                                   : std::vector<int>(norms.size());
+        const std::vector<int> e =
+            exponents_.data ? on_host<int, D>(ctx_, exponents_.row_block({first, n})) : std::vector<int>(norms.size());
         for (Index i = w - 1; i >= 0; --i) {
             for (Index j = 0; j < n - first; ++j)
                 norms[j] = std::hypot(norms[j], std::scalbn(static_cast<double>(std::abs(R(i, j))), e[j]));

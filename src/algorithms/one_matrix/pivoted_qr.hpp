@@ -9,13 +9,13 @@
 namespace quoin {
 
 /// Factors the forest's A P = QR by the plan's pivots, panel by panel, until the plan's limits stop it, and lays out its
-/// panels. Returns the number of columns of Q. `order` receives P. `exponents` (n×1, or without data) are those of the
-/// scaling of A's columns, and are permuted with them. Waits.
+/// panels. Returns the number of columns of Q. `order` receives P. `exponents` (n×1, or without data) are the e_j of
+/// columns scaled by 2^-e_j, and are permuted with them. Waits.
 template <class T, class D>
 Index factor_with_pivots(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest, MatrixView<int, D> exponents,
                          std::vector<Index>& order);
 
-/// Returns the pivots of a tall A: those of a sketch of A, or of A's R for Pivots::Greedy. Waits.
+/// Returns pivots of a tall A: the pivots of a sketch of A, or of A's R for Pivots::Greedy. Waits.
 template <class T, class D>
 std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixView<const T, D> A,
                              MatrixView<const int, D> exponents);

@@ -299,8 +299,7 @@ Plan pivoted_plan(Index m, Index n, Options options) {
         const bool has_shape = options.method.panel_width() > 0 || !(options.method.tree() == TreeOptions{});
         if (pivoting.kind == Pivots::Auto) {
             const bool is_seeded = pivoting.seed != 0;
-            pivoting.kind =
-                Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
+            pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
         }
         pivoting.chosen_first = options.method == Method::Auto && !has_shape && !pivoting.has_limit() && n > 0 &&
                                 m >= Tuning<D>::pivots_first_aspect * n;

@@ -462,8 +462,7 @@ QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
 /// Factors A by the plan, in `memory` (m×n), which may have A itself, unless A is only read. Without data it is
 /// allocated.
 template <class T, class D>
-QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory,
-                  ThinOutput<T, D> out) {
+QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out) {
     if (reads_only(plan) && !plan.pivoting) return r_alone<T, D>(ctx, A, plan, out);
     const bool in_memory = A.data == memory.data(), verify = plan.verify && plan.q != QForm::None;
     Matrix<T, D> original;
