@@ -25,6 +25,7 @@
 //     out_of_core/gram_schmidt.hpp  round_columns, block_gram_schmidt_step_rounded
 //     column_scaling.hpp            norm_exponents
 //     full_rank.cpp                 inspect_triangle
+//     pivoted_qr.cpp                factor_pivoted
 //     basis_kernel.cpp              diagonal_signs
 //     streaming_qr.cpp              equal
 //     generic/reconstruct_top.hpp   inverse_norm_estimate
@@ -35,6 +36,7 @@
 #include "primitives/gram_schmidt.hpp"
 #include "primitives/moves.hpp"
 #include "primitives/panels.hpp"
+#include "primitives/pivots.hpp"
 #include "primitives/products.hpp"
 #include "primitives/sketch.hpp"
 #include "primitives/trees.hpp"

@@ -383,7 +383,8 @@ TEST_F(Cli, PlanAsTextAndJson) {
     EXPECT_EQ(json_value(json.out, "q"), "\"none\"");
     EXPECT_GT(json_number(json.out, "flops"), 2e6 * 192 * 192 * 0.9);
     std::istringstream keys(
-        "rows cols dtype device threads method fallback q panel_width inner_block compact_wy keep_s full_t arithmetic "
+        "rows cols dtype device threads method fallback q pivots panel_width inner_block compact_wy keep_s full_t "
+        "arithmetic "
         "reorthogonalization gram_schmidt_panel "
         "leaf_rows domain_leaves fan_in reconstruct_rows workspace_bytes flops bytes_moved");
     EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{std::istream_iterator<std::string>(keys), {}}));
@@ -413,6 +414,7 @@ TEST_F(Cli, PlanPrintsTheLibrarysPlan) {
             {"threads", "2"},
             {"method", quoted(to_string(plan.method))},
             {"q", quoted(to_string(plan.q))},
+            {"pivots", "\"none\""},
             {"compact_wy", plan.q.full_t ? "\"full\"" : "\"panels\""},
             {"keep_s", full_t.keep_s ? "true" : "false"},
             {"full_t", quoted(to_string(full_t.route))},

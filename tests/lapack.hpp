@@ -17,6 +17,14 @@ inline lapack_int geqrf(MatrixView<float> A, float* tau) {
     return LAPACKE_sgeqrf(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, tau);
 }
 
+/// geqp3: A P = QR; pivots are one-based, and those that are not 0 on entry are moved to the front.
+inline lapack_int geqp3(MatrixView<double> A, lapack_int* pivots, double* tau) {
+    return LAPACKE_dgeqp3(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, pivots, tau);
+}
+inline lapack_int geqp3(MatrixView<float> A, lapack_int* pivots, float* tau) {
+    return LAPACKE_sgeqp3(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, pivots, tau);
+}
+
 /// V (m×q, reflectors in its first k columns) becomes the first q columns of Q.
 inline lapack_int orgqr(MatrixView<double> V, Index k, const double* tau) {
     return LAPACKE_dorgqr(LAPACK_COL_MAJOR, V.rows, V.cols, k, V.data, V.ld, tau);

@@ -8,9 +8,8 @@ namespace quoin::video {
 
 /// Decisions of a separation about one frame. Levels are grey levels, of 255.
 struct FrameDecision {
-    double rank = 0;  ///< of the background
-    double
-        threshold[3]{};  ///< quantiles 10%, 50% and 90% over the entries of the least difference that starts a mask
+    double rank = 0;        ///< of the background
+    double threshold[3]{};  ///< quantiles 10%, 50% and 90% over the entries of the least difference that starts a mask
     double foreground = 0;  ///< share of the mask
     double change = 0;      ///< mean change of the background since the frame before
 };

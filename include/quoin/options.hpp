@@ -154,6 +154,33 @@ enum class Arithmetic {
     Corrected = 5,  ///< three products of f16 for one, at f32's accuracy (Ootomo and Yokota 2022)
 };
 
+/// How the pivots of a QR with column pivoting are chosen.
+enum class Pivots {
+    Auto,    ///< by shape from the tuning table
+    Greedy,  ///< the remaining column of largest norm, column by column, as LAPACK's ?geqp3
+    /// the pivots of a whole panel by Greedy in a sketch of the remaining columns
+    Randomized,
+};
+
+/// QR with column pivoting, A P = QR: P moves columns of large norm to the front. `docs/algorithms.md` has the bounds.
+///
+/// A limit makes R and Q smaller. They have the fewest columns r for which every column of A P − Q_r R_r has a 2-norm
+/// of at most max(tolerance, relative_tolerance · max_j ‖a_j‖₂), and at most `max_rank` columns. LAPACK's ?geqp3rk has
+/// the same limits. Without a limit they have min(m, n) columns, even if the rest of A vanishes.
+///
+///     qr(ctx, A, {.pivoting = Pivoting{}});
+///     qr(ctx, A, {.pivoting = Pivoting{.max_rank = 100, .relative_tolerance = 1e-6}});
+struct Pivoting {
+    Pivots kind = Pivots::Auto;
+    Index max_rank = 0;             ///< the most columns of Q, up to min(m, n); 0: no limit
+    double tolerance = 0;           ///< largest 2-norm of a column that is left; 0: no limit
+    double relative_tolerance = 0;  ///< the same, relative to the largest 2-norm of a column of A; 0: no limit
+    std::uint64_t seed = 0;         ///< of the sketch of Pivots::Randomized; the same seed gives the same bits
+
+    bool has_tolerance() const { return tolerance > 0 || relative_tolerance > 0; }
+    bool has_limit() const { return max_rank > 0 || has_tolerance(); }
+};
+
 /// Choices left to the caller. The defaults are right for almost everybody.
 ///
 ///     qr(ctx, A, {.method = Method::TSQR});
@@ -164,8 +191,9 @@ struct Options {
     MethodOptions method = Method::Auto;
     QOptions q = QForm::Any;
     Arithmetic arithmetic = Arithmetic::Auto;
-    bool check_finite = true;  ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
-    bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
+    std::optional<Pivoting> pivoting{};  ///< column pivoting; of `qr` alone
+    bool check_finite = true;            ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
+    bool verify = false;  ///< measure orthogonality and residual after the factorization (keeps a copy of A)
 };
 
 /// The trees of TSQR and CAQR over a panel.
@@ -195,6 +223,12 @@ struct GramSchmidtPlan {
     GramSchmidtPanel panel = GramSchmidtPanel::Auto;  ///< never Auto if the method is Gram-Schmidt
 };
 
+/// Choices of column pivoting.
+struct PivotPlan : Pivoting {  // `kind` is never Auto
+    /// All pivots are chosen before the factorization, from a sketch of A or from its R. `method` then factors A P.
+    bool chosen_first = false;
+};
+
 /// The choices made for one shape, type and context: a pure value.
 ///
 /// Results are reproducible bit for bit for a given plan on one machine, whatever the number of threads.
@@ -208,6 +242,7 @@ struct Plan {
     Index panel_width = 0;                       ///< columns a panel
     Index inner_block = 0;                       ///< columns of one compact WY factor T inside a leaf
     std::variant<HouseholderPlan, TreePlan, CholeskyPlan, GramSchmidtPlan> choices;  ///< of the method
+    std::optional<PivotPlan> pivoting{};
     bool check_finite = true;
     bool verify = false;
     double workspace_bytes = 0;  ///< arena and factors, without A itself
@@ -230,6 +265,8 @@ struct Report {
     /// `Context::wait`.
     double seconds = 0;
     double flops = 0;
+    /// With pivoting: columns of Q if there is a limit; without one the number of |r_jj| > max(m, n) u max |r_ii|.
+    Index rank = -1;
     Index dependent_columns = 0;  ///< of reorthogonalised Gram-Schmidt: r_jj = 0, and q_j completes Q
     double gram_departure = -1;  ///< certificate of CholeskyQR: ‖I − Q₁ᵀQ₁‖_F before the last pass, or its bound
     /// κ₁(A D) by a sketch, with D scaling columns to unit norm, if randomized CholeskyQR found dependent columns. Q
@@ -269,6 +306,8 @@ std::span<const Method> every_method();
 const char* to_string(QForm q);
 /// "auto", "recurrence", "joined".
 const char* to_string(FullTRoute route);
+/// "auto", "greedy", "randomized".
+const char* to_string(Pivots pivots);
 /// "auto", "native", "fp16", "corrected".
 const char* to_string(Arithmetic arithmetic);
 /// "off", "selective", "always".

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "quoin/options.hpp"
 #include "quoin/owned.hpp"
 #include "quoin/scalar.hpp"
@@ -31,6 +33,8 @@ struct ThinQR {
 /// with its own context.
 ///
 /// With QForm::None only `r` and `report` work; the operations with Q throw InvalidArgument.
+///
+/// With Options::pivoting it is A P = Q R. If a limit of `Pivoting` stops it after r columns, A P ≈ Q R, and k is r.
 template <class T, class D = Host>
 class QR {
     static_assert(!is_complex<T>,
@@ -46,6 +50,9 @@ public:
         Context<D> ctx;
         return r(ctx);
     }
+
+    /// Returns p of A(:, p) = Q R, zero-based: column j of Q R is column p[j] of A. Empty without pivoting.
+    std::span<const Index> permutation() const;
 
     /// C := op(Q) C (C is m×p) or C := C op(Q) (C is p×m), Q the m×m factor, never formed.
     ///
@@ -111,6 +118,8 @@ private:
 /// reorthogonalization. CholeskyQR methods give these bounds if certified, and `Auto` returns only certified answers.
 /// Throws InvalidArgument, NonFiniteEntry, NumericalBreakdown (a conditional method chosen by name), OutOfMemory.
 ///
+/// With Options::pivoting the same bounds hold for A P. On a GPU it throws InvalidArgument: that is not implemented.
+///
 ///     Context<Host> ctx;
 ///     auto f = qr(ctx, A.view());
 ///     f.apply_q(ctx, Side::Left, Op::Transpose, b.view());  // b := Qᵀb
@@ -130,8 +139,8 @@ QR<T, D> qr(Context<D>& ctx, RowMajorView<const T, D> A, Options options = {}) {
 }
 
 /// Writes the thin Q (m×k) and R (k×n, with exact zeros below its diagonal) to the caller's memory and keeps nothing
-/// else. Writes only R if Q has no data. Takes any options of `qr` but `q` and `verify`. Storage of A, bounds, errors
-/// and waits are as above, and InvalidArgument for other shapes of Q and R.
+/// else. Writes only R if Q has no data. Takes any options of `qr` but `q`, `verify` and `pivoting`. Storage of A,
+/// bounds, errors and waits are as above, and InvalidArgument for other shapes of Q and R.
 ///
 /// Q and R are computed where they are, without a copy, if their columns follow each other (ld = rows). On a GPU,
 /// columns of 4 KiB or more must also start at multiples of 16 bytes. Q may be A itself for m >= n. Otherwise neither
@@ -147,7 +156,7 @@ void qr(Context<D>& ctx, MatrixView<T, D> A, View<std::remove_const_t<T>, D> Q, 
 }
 
 /// Writes LAPACK's format of ?geqrf to the caller's memory and keeps nothing else: V strictly below the diagonal and R
-/// on and above it (V_R, m×n), tau k×1. Storage, bounds and errors are as above. V_R may be A itself.
+/// on and above it (V_R, m×n), tau k×1. Storage, options, bounds and errors are as above. V_R may be A itself.
 ///
 ///     qr_lapack<double, Host>(ctx, A.view(), A.view(), tau.view());
 template <class T, class D>
@@ -179,7 +188,8 @@ struct LapackQR {
 /// A factorization made with QForm::Reflectors is moved out without work. LAPACK's Q then equals the Q of `apply_q` and
 /// `form_q` up to rounding. Trees and explicit Q are exported by Householder reconstruction (Ballard, Demmel, Grigori,
 /// Jacquelin, Nguyen, Solomonik 2014): a signed LU of Q's top block, mn² flops beyond forming Q. It flips signs of
-/// columns of the thin Q and of rows of R as the LU requires.
+/// columns of the thin Q and of rows of R as the LU requires. If pivoting stopped after r columns, tau has r entries
+/// and V_R(r:m, r:n) is 0; read `permutation` before.
 template <class T, class D>
 LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization);
 

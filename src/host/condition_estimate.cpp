@@ -10,6 +10,7 @@
 #include <limits>
 #include <numeric>
 
+#include "host/column_norm.hpp"
 #include "host/device.hpp"
 #include "host/parallel.hpp"
 #include "host/substitute.hpp"
@@ -92,33 +93,12 @@ double reciprocal_condition(const Matrix<W>& S) {
     return std::isfinite(inverse) ? 1 / norm / inverse : 0;
 }
 
-/// ‖a‖₂ of a column a.
-template <class T>
-Real<T> column_norm(MatrixView<const T, Host> a) {
-    // the real numbers that a is made of
-    const auto* x = reinterpret_cast<const Real<T>*>(a.data);
-    const Index m = a.rows * Index(sizeof(T) / sizeof(Real<T>));
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (Index i = 0; i < m; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    if ((sum > smallest_square<double> && sum < largest_square<double>) || std::isnan(sum)) {
-        return static_cast<Real<T>>(std::sqrt(sum));
-    }
-    // ‖x‖ = 2^e ‖2⁻ᵉx‖
-    Real<T> largest = 0;
-    for (Index i = 0; i < m; ++i) largest = std::max(largest, std::abs(x[i]));
-    if (largest == 0 || std::isinf(largest)) return largest;
-    const int e = std::ilogb(largest);
-    sum = 0;
-    for (Index i = 0; i < m; ++i) sum += std::pow(std::scalbn(static_cast<double>(x[i]), -e), 2);
-    return static_cast<Real<T>>(std::scalbn(std::sqrt(sum), e));
-}
-
 }  // namespace
 
 template <class T, class D>
-void column_norms(Context<D>&, View<const T, D> A, std::span<Real<T>> norms) {
-    for (Index j = 0; j < A.cols; ++j) norms[j] = column_norm<T>(A.col_block({j, j + 1}));
+void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms) {
+    host::for_parts(host::team(ctx, 0, A.rows * A.cols), A.cols,
+                    [&](Index j) { norms[j] = host::column_norm(A.rows, A.at(0, j)); });
 }
 
 template <class T>
@@ -155,7 +135,7 @@ double scaled_condition_estimate(MatrixView<const T, Host> R) {
         // the norm of 2^-e times the column does not overflow
         const int e = std::ilogb(largest);
         scale_by_power(j + 1, -e, &S(0, j));
-        const double norm = column_norm<Wide<T>>(S.view().block({0, j + 1}, {j, j + 1}));
+        const double norm = host::column_norm(j + 1, S.view().at(0, j));
         for (Index i = 0; i <= j; ++i) S(i, j) /= norm;
     }
     const double rcond = reciprocal_condition(S);
@@ -182,7 +162,7 @@ template <class T, class D>
 TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     TriangleInspection found;
     for (Index j = R.cols; j-- > 0;) {
-        if (column_norm<T>(R.block({0, j + 1}, {j, j + 1})) == 0) found.zero_column = j;
+        if (host::column_norm(j + 1, R.at(0, j)) == 0) found.zero_column = j;
     }
     // some ten solves of n² flops each
     std::exception_ptr failures[2];

@@ -230,6 +230,9 @@ template decltype(copy<int, Host>) copy<int, Host>;
 template decltype(copy<std::uint8_t, Host>) copy<std::uint8_t, Host>;
 template decltype(start_copy_from_host<int, Host>) start_copy_from_host<int, Host>;
 template decltype(start_copy_to_host<int, Host>) start_copy_to_host<int, Host>;
+template decltype(copy<Index, Host>) copy<Index, Host>;
+template decltype(start_copy_from_host<Index, Host>) start_copy_from_host<Index, Host>;
+template decltype(start_copy_to_host<Index, Host>) start_copy_to_host<Index, Host>;
 template decltype(transpose<std::uint8_t, Host>) transpose<std::uint8_t, Host>;
 
 }  // namespace quoin

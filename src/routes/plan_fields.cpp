@@ -24,6 +24,7 @@ std::vector<PlanField> plan_fields(const Plan& plan) {
                       {{"method", to_string(plan.method)},
                        fallback,
                        {"q", to_string(plan.q)},
+                       {"pivots", plan.pivoting ? to_string(plan.pivoting->kind) : "none"},
                        {"panel_width", plan.panel_width},
                        {"inner_block", plan.inner_block},
                        {"compact_wy", plan.q.full_t ? "full" : "panels"},

@@ -148,6 +148,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A
     require_storage(B);
     rcond = rank_tolerance<T>(rcond);
     require_orthonormal(options, "least_squares");
+    require_unpivoted(options, "least_squares");
     require_shapes<T, D>(
         "B", B, A.count(), [&](Index b) { return A.rows(b); }, [&](Index b) { return B.cols(b); });
     Solver<T, D> solver(ctx, A.count(), B, rcond, options.check_finite, A.uniform());

@@ -1,6 +1,7 @@
 // The factorizations of a batch: several matrices of one shape at once if the device can, otherwise one by one.
 
 #include "algorithms/batches/batched_qr.hpp"
+#include "algorithms/one_matrix/solver_steps.hpp"
 #include "algorithms/shared/matrix_checks.hpp"
 
 namespace quoin {
@@ -44,6 +45,7 @@ void factor_classes(Context<D>& ctx, BatchView<const T, D> A, BatchedFactors<T, 
 /// Returns the options of a batch. Each matrix is held as reflectors, unless the caller chooses another method or R
 /// alone.
 Options batch_options(Options options) {
+    require_unpivoted(options, "a batch");
     if (options.method == Method::Auto && options.q != QForm::None) options.method = Method::BlockedHouseholder;
     return options;
 }
@@ -101,6 +103,7 @@ void qr_lapack(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<Ba
     require_shapes<T, D>(
         "tau", tau, A.count(), [&](Index b) { return std::min(A.rows(b), A.cols(b)); },
         [&](Index) { return Index(1); });
+    require_unpivoted(options, "a batch");
     if (options.q == QForm::Any) options.q = QForm::Reflectors;
     auto sorted = by_shape<T, D>(A);
     factor_classes<T, D>(ctx, A, sorted, [&](ShapeClass<T, D>& c) {

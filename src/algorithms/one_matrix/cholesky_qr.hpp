@@ -72,8 +72,7 @@ public:
     }
     /// Returns a bound of ‖I − QᵀQ‖_F if the demands are met.
     double departure(const Certificate& found) const {
-        const double bound =
-            condition_is_norm_ ? found.condition * found.condition / n_ - n_ + 2 : max_inverse_square_;
+        const double bound = condition_is_norm_ ? found.condition * found.condition / n_ - n_ + 2 : max_inverse_square_;
         return n_ * gamma_ * bound;
     }
 
@@ -119,7 +118,7 @@ using NextStep = std::function<void(MatrixView<const Sum<T, D>, D> R2, Certifica
 /// The demands of a chain on its sketch.
 struct SketchDemands {
     double max_condition = 0;  ///< κ₁(R D), D scaling R's columns to unit norm
-    double perturbation = 0;    ///< δ that perturbs an R beyond that, relative to ‖r_j‖; 0: refuse R
+    double perturbation = 0;   ///< δ that perturbs an R beyond that, relative to ‖r_j‖; 0: refuse R
 };
 
 /// The sum over the ranks that follows in a chain of passes. "If" and "Unless": the certificate of the last sum

@@ -2,10 +2,13 @@
 
 // The data of a QR: its plan, its report, and the holder of Q.
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "algorithms/one_matrix/basis_kernel.hpp"
 #include "algorithms/one_matrix/full_t.hpp"
@@ -81,9 +84,13 @@ template <class T, class D>
 struct Factorization {
     Plan plan;
     Report report;
+    std::vector<Index> order;   ///< with pivoting: column j of QR is column order[j] of A
+    std::optional<Index> kept;  ///< columns of Q, if a limit of pivoting decided them
     /// The holder of Q. std::monostate: not yet computed, or Q was taken.
     std::variant<std::monostate, ReflectorQ<T, D>, ExplicitQ<T, D>, SmallQ<T, D>, RAlone<T, D>> holder;
 
+    /// Returns the columns of the thin Q, and rows of R.
+    Index k() const { return kept.value_or(std::min(plan.rows, plan.cols)); }
     ReflectorQ<T, D>* reflectors() { return std::get_if<ReflectorQ<T, D>>(&holder); }
     const ReflectorQ<T, D>* reflectors() const { return std::get_if<ReflectorQ<T, D>>(&holder); }
     /// Returns the reflectors, by panels for a small Q too.

@@ -46,6 +46,7 @@ Matrix<T, D> take_v_and_r(Context<D>& ctx, QR<T, D>& f) {
     auto* small = held.small_q();
     Matrix<T, D> V_R = small ? unpacked(ctx, *small, f.rows(), f.cols(), std::move(small->memory))
                              : std::move(held.reflectors()->forest.A);
+    if (held.kept) set_zero(ctx, V_R.view().block({held.k(), f.rows()}, {held.k(), f.cols()}));
     held.holder.template emplace<std::monostate>();
     return V_R;
 }
@@ -63,14 +64,14 @@ Matrix<T, D> unit_lower(Context<D>& ctx, MatrixView<const T, D> A) {
 template <class T, class D>
 Matrix<T, D> QR<T, D>::v(Context<D>& ctx) const {
     const auto& forest = lapack_forest(ctx, *this, "V");
-    return unit_lower(ctx, forest.A.view().col_block({0, std::min(rows(), cols())}));
+    return unit_lower(ctx, forest.A.view().col_block({0, inside_->k()}));
 }
 
 template <class T, class D>
 Matrix<T, D> QR<T, D>::tau(Context<D>& ctx) const {
     if (const auto* small = inside_->small_q()) return unpacked_tau(ctx, *small, std::min(rows(), cols()));
     const auto& forest = lapack_forest(ctx, *this, "tau");
-    Matrix<T, D> tau(ctx, std::min(rows(), cols()), 1);
+    Matrix<T, D> tau(ctx, inside_->k(), 1);
     for (const Panel& panel : forest.panels) {
         copy_diagonal<T>(ctx, forest.panel_t(panel),
                          tau.view().row_block({panel.first, panel.first + panel.tree.width}));
@@ -81,7 +82,7 @@ Matrix<T, D> QR<T, D>::tau(Context<D>& ctx) const {
 template <class T, class D>
 Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
     const auto& forest = lapack_forest(ctx, *this, "T");
-    const Index k = std::min(rows(), cols());
+    const Index k = inside_->k();
     Matrix<T, D> Tf(ctx, k, k);
     const auto wy = inside_->full_wy();
     if (wy.Tf.data) {
@@ -95,7 +96,7 @@ Matrix<T, D> QR<T, D>::t(Context<D>& ctx) const {
 template <class T, class D>
 Matrix<T, D> QR<T, D>::s(Context<D>& ctx) const {
     const auto& forest = lapack_forest(ctx, *this, "S");
-    const Index m = rows(), k = std::min(m, cols());
+    const Index m = rows(), k = inside_->k();
     Matrix<T, D> S(ctx, m, k);
     const auto wy = inside_->full_wy();
     if (wy.S.data) {
@@ -115,7 +116,7 @@ namespace {
 /// Returns V and R of LAPACK's format, and one T of all columns, from any other holder of Q.
 template <class T, class D>
 Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T, D> Tf) {
-    const Index m = factorization.rows(), n = factorization.cols(), k = std::min(m, n);
+    const Index m = factorization.rows(), n = factorization.cols(), k = Tf.cols;
     // Q₁ = Q S: one panel of k columns, and S R; the other columns of R need only the signs
     auto [Q, R] = std::move(factorization).take_thin(ctx);
     Matrix<T, D> V_R(ctx, m, n);
@@ -123,6 +124,7 @@ Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T
     copy<T>(ctx, std::as_const(Q).view(), V);
     reconstruct_householder<T, D>(ctx, V, R.view(), Tf);
     copy<T>(ctx, R.view().col_block({k, n}), V_R.view().block({0, k}, {k, n}));
+    if (k < std::min(m, n)) set_zero(ctx, V_R.view().block({k, m}, {k, n}));
     return V_R;
 }
 
@@ -152,7 +154,7 @@ void check_block(const char* operation, Index nb, Index k) {
 
 template <class T, class D>
 LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
-    const Index k = std::min(factorization.rows(), factorization.cols());
+    const Index k = Inside::of(factorization).k();
     Inside::of(factorization).require_q("to_lapack");
     require_orthonormal(factorization.plan(), "to_lapack");
     LapackQR<T, D> result;
@@ -177,7 +179,7 @@ LapackQR<T, D> to_lapack(Context<D>& ctx, QR<T, D>&& factorization) {
 
 template <class T, class D>
 LapackQRT<T, D> to_lapack_t(Context<D>& ctx, QR<T, D>&& factorization, Index nb) {
-    const Index m = factorization.rows(), k = std::min(m, factorization.cols());
+    const Index m = factorization.rows(), k = Inside::of(factorization).k();
     Inside::of(factorization).require_q("to_lapack_t");
     require_orthonormal(factorization.plan(), "to_lapack_t");
     check_block("to_lapack_t", nb, k);

@@ -82,6 +82,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const 
     rcond = rank_tolerance<T>(rcond);
     require_rows(A.rows, A.cols, B.rows);
     require_orthonormal(options, "least_squares");
+    require_unpivoted(options, "least_squares");
     options = for_thin_products<T>(ctx, A.rows, A.cols, options);
     // 2^-e A X = 2^-e B
     QRInRange<T, D> factored(ctx, A, options, largest_entry<T, D>(ctx, B, options.check_finite));
@@ -107,6 +108,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     }
     require_rows(m, n, B.rows);
     require_orthonormal(factorization.plan(), "least_squares");
+    require_unpivoted(factorization.plan(), "least_squares");
     const double largest = largest_entry<T, D>(ctx, B, factorization.plan().check_finite);
     const int e = std::max(0, min_norm_exponent<T>(largest));
     Matrix<T, D> R = factorization.r(ctx);

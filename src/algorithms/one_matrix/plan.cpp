@@ -261,9 +261,70 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     }
 }
 
+/// Throws InvalidArgument for the first row of the table that applies to the options of pivoting.
+void refuse_pivoting(Index m, Index n, const Options& o) {
+    const Pivoting& p = *o.pivoting;
+    const Index k = std::min(m, n);
+    const struct {
+        bool applies;
+        const char* why;
+    } refusals[] = {
+        {o.method != Method::Auto && o.method != Method::BlockedHouseholder,
+         "pivoting is by householder (or auto), and the method is {method}"},
+        {o.q.full_t && o.q.full_t->route == FullTRoute::Recurrence,
+         "the full T of a pivoted factorization is joined, not by recurrence"},
+        {p.max_rank < 0 || p.max_rank > k,
+         "max_rank must be from 1 to min(m, n) = {k} (or 0: no limit), and is {max_rank}"},
+        {!(p.tolerance >= 0), "tolerance must not be negative or NaN, and is {tolerance}"},
+        {!(p.relative_tolerance >= 0), "relative_tolerance must not be negative or NaN, and is {relative_tolerance}"},
+        {p.kind == Pivots::Greedy && p.seed != 0, "a seed belongs to randomized pivots, and the pivots are greedy"},
+    };
+    for (const auto& [applies, why] : refusals) {
+        if (!applies) continue;
+        throw InvalidArgument(fmt::format(fmt::runtime(why), fmt::arg("method", to_string(o.method)), fmt::arg("k", k),
+                                          fmt::arg("max_rank", p.max_rank), fmt::arg("tolerance", p.tolerance),
+                                          fmt::arg("relative_tolerance", p.relative_tolerance)));
+    }
+}
+
+/// Plans a QR with column pivoting, but for its costs.
+template <class T, class D>
+Plan pivoted_plan(Index m, Index n, Options options) {
+    refuse_pivoting(m, n, options);
+    if constexpr (!Tuning<D>::has_pivoting) {
+        throw InvalidArgument("pivoting on a GPU is not implemented yet: factor the matrix on the host");
+    } else {
+        PivotPlan pivoting{*options.pivoting};
+        const Index most = pivoting.max_rank > 0 ? pivoting.max_rank : std::min(m, n);
+        const bool has_shape = options.method.panel_width() > 0 || !(options.method.tree() == TreeOptions{});
+        if (pivoting.kind == Pivots::Auto) {
+            const bool is_seeded = pivoting.seed != 0;
+            pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
+        }
+        pivoting.chosen_first = options.method == Method::Auto && !has_shape && !pivoting.has_limit() && n > 0 &&
+                                m >= Tuning<D>::pivots_first_aspect * n;
+        if (!pivoting.chosen_first) {
+            const bool greedy = pivoting.kind == Pivots::Greedy;
+            const bool at_once = !greedy && pivoting.max_rank > 0 && most <= Tuning<D>::most_pivots_at_once;
+            const Index given = options.method.panel_width();
+            const Index width = given > 0 ? given : at_once ? most : Tuning<D>::pivoted_width(greedy, most);
+            options.method = BlockedHouseholder{width, options.method.tree()};
+            if (options.q.full_t) options.q.full_t->route = FullTRoute::Joined;
+        }
+        Plan plan = chosen_plan<T, D>(m, n, options, false);
+        plan.pivoting = pivoting;
+        return plan;
+    }
+}
+
 template <class T, class D>
 Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
     detail::checked_bytes(m, n, sizeof(T));
+    if (options.pivoting) {
+        Plan plan = pivoted_plan<T, D>(m, n, options);
+        count_costs(plan);
+        return plan;
+    }
     Plan plan = chosen_plan<T, D>(m, n, options, panels_on_host);
     count_costs(plan);
     return plan;
@@ -332,6 +393,15 @@ std::string to_string(const Plan& plan) {
     } else if (is_tree(plan.method) || is_tree(fallback)) {
         text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", tree.leaf_rows,
                             tree.domain_leaves, tree.fan_in);
+    }
+    if (const auto& pivoting = plan.pivoting) {
+        text += fmt::format("{} pivots{}", to_string(pivoting->kind),
+                            pivoting->chosen_first ? ", chosen before the factorization" : "");
+        if (pivoting->max_rank > 0) text += fmt::format(", at most {} columns", pivoting->max_rank);
+        if (pivoting->tolerance > 0) text += fmt::format(", columns above {:.3g}", pivoting->tolerance);
+        if (pivoting->relative_tolerance > 0)
+            text += fmt::format(", columns above {:.3g} of the largest", pivoting->relative_tolerance);
+        text += "\n";
     }
     if (householder.panels_on_host) text += "panels factored on the host, beside the updates on the GPU\n";
     if (is_tall_panel(plan, plan.rows)) {

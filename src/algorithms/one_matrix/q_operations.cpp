@@ -20,6 +20,10 @@ Index QR<T, D>::cols() const {
     return inside_->plan.cols;
 }
 template <class T, class D>
+std::span<const Index> QR<T, D>::permutation() const {
+    return inside_->order;
+}
+template <class T, class D>
 const Plan& QR<T, D>::plan() const {
     return inside_->plan;
 }
@@ -47,7 +51,7 @@ Arithmetic block_arithmetic(const Plan& plan, Range r, Range c, Index p) {
 
 template <class T, class D>
 MatrixView<T, D> Factorization<T, D>::r() {
-    if (ReflectorQ<T, D>* q = reflectors()) return q->forest.A.view().row_block({0, std::min(plan.rows, plan.cols)});
+    if (ReflectorQ<T, D>* q = reflectors()) return q->forest.A.view().row_block({0, k()});
     if (ExplicitQ<T, D>* q = explicit_q()) return q->R.view();
     if (RAlone<T, D>* alone = std::get_if<RAlone<T, D>>(&holder)) return alone->R.view();
     return {};
@@ -55,7 +59,7 @@ MatrixView<T, D> Factorization<T, D>::r() {
 
 template <class T, class D>
 FullWY<T, D> Factorization<T, D>::full_wy() const {
-    const Index k = std::min(plan.rows, plan.cols);
+    const Index k = this->k();
     FullWY<T, D> wy;
     if (!reflectors() || k == 0) return wy;
     const auto& [forest, full_t] = *reflectors();
@@ -85,7 +89,7 @@ void Factorization<T, D>::require_held(const char* operation) const {
 template <class T, class D>
 Matrix<T, D> QR<T, D>::r(Context<D>& ctx) const {
     inside_->require_held("r");
-    Matrix<T, D> R(ctx, std::min(rows(), cols()), cols());
+    Matrix<T, D> R(ctx, inside_->k(), cols());
     if (const auto* small = inside_->small_q()) {
         small->batch->unpack(ctx, Factor::R, one_member, one_of(R.view()));
     } else {
@@ -102,7 +106,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
     if (touched != m) {
         throw InvalidArgument(fmt::format("apply_q: C is {} x {}, and Q is {} x {}", C.rows, C.cols, m, m));
     }
-    if (C.empty() || std::min(m, cols()) == 0) return;
+    if (C.empty() || inside_->k() == 0) return;
     const Span span(ctx, "apply Q");
     const auto wy = inside_->full_wy();
     const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
@@ -138,7 +142,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     const ReflectorForest<T, D>& held = inside_->reflectors()->forest;
     ReflectorForest<T, D> forest;
     forest.panels = held.panels;
-    forest.A = copy_of<T, D>(ctx, held.A.view().col_block({0, std::min(rows(), cols())}));
+    forest.A = copy_of<T, D>(ctx, held.A.view().col_block({0, inside_->k()}));
     forest.Tf = copy_of<T, D>(ctx, held.Tf.view());
     form_q_in_place(ctx, forest.view(), inside_->plan.arithmetic);
     return std::move(forest.A);
@@ -153,7 +157,7 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
     } else if (auto* small = inside_->small_q(); small && small->memory.rows() > 0 && cols() <= rows()) {
         Q = std::move(small->memory);
         small->batch->form_q(ctx, one_member, one_of(Q.view()));
-    } else if (small || cols() > rows()) {
+    } else if (small || cols() > inside_->k()) {
         Q = form_q(ctx);
     } else {
         auto& forest = inside_->reflectors()->forest;

@@ -13,8 +13,10 @@
 #include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/one_matrix/factorization.hpp"
 #include "algorithms/one_matrix/gram_schmidt.hpp"
+#include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/one_matrix/solver_steps.hpp"
 #include "algorithms/one_matrix/tsqr_caqr.hpp"
 #include "algorithms/shared/column_scaling.hpp"
 #include "algorithms/shared/matrix_checks.hpp"
@@ -41,11 +43,11 @@ template <class T, class D>
 struct ThinOutput {
     MatrixView<T, D> Q, R;
 
-    Matrix<T, D> q(const Context<D>& ctx, const Plan& plan) const {
-        return Q.data ? borrowed(Q) : Matrix<T, D>(ctx, plan.rows, std::min(plan.rows, plan.cols));
+    Matrix<T, D> q(const Context<D>& ctx, Index m, Index k) const {
+        return Q.data ? borrowed(Q) : Matrix<T, D>(ctx, m, k);
     }
-    Matrix<T, D> r(const Context<D>& ctx, const Plan& plan) const {
-        return R.data ? borrowed(R) : Matrix<T, D>(ctx, std::min(plan.rows, plan.cols), plan.cols);
+    Matrix<T, D> r(const Context<D>& ctx, Index k, Index n) const {
+        return R.data ? borrowed(R) : Matrix<T, D>(ctx, k, n);
     }
 };
 
@@ -75,6 +77,18 @@ public:
             by_reflectors(plan_.method, std::move(rest));
         }
         return true;
+    }
+
+    /// Factors A P, as `factor` does A, for columns that are scaled by `exponents` (n×1, or without data), which are
+    /// permuted with them.
+    void factor_pivoted(Matrix<T, D>& A, MatrixView<int, D> exponents) {
+        forest_.A = std::move(A);
+        const Index r = factor_with_pivots(ctx_, plan_, forest_, exponents, f_.order);
+        if (plan_.pivoting->has_limit()) {
+            f_.kept = k_ = r;
+            f_.report.rank = r;
+        }
+        hold_panels({});
     }
 
     /// Computes R alone, and only reads A. Returns false as `factor` does.
@@ -128,13 +142,18 @@ private:
             rest();
             factor_trees(ctx_, forest_);
         }
-        if (plan.q == QForm::None) return hold_r(copy_of_r());
-        if (plan.q == QForm::Explicit) {
+        hold_panels(std::move(ST));
+    }
+
+    /// Holds R and the panels of the forest as the plan requires. `ST` as in `hold_reflectors`.
+    void hold_panels(Matrix<T, D>&& ST) {
+        if (plan_.q == QForm::None) return hold_r(copy_of_r());
+        if (plan_.q == QForm::Explicit) {
             Matrix<T, D> R = copy_of_r();
-            form_q_in_place(ctx_, forest_.view(), plan.arithmetic);
+            form_q_in_place(ctx_, forest_.view(), plan_.arithmetic);
             return hold_explicit_q(std::move(R));
         }
-        if (plan.q == QForm::Reflectors && !forest_.lapack_format()) {
+        if (plan_.q == QForm::Reflectors && !forest_.lapack_format()) {
             Matrix<T, D> R = copy_of_r();
             form_q_in_place(ctx_, forest_.view(), plan_.arithmetic);
             reconstruct(R.view());
@@ -205,7 +224,7 @@ private:
     }
 
     /// Returns a k×n matrix for R. There is one at a time.
-    Matrix<T, D> new_r() const { return out_.r(ctx_, plan_); }
+    Matrix<T, D> new_r() const { return out_.r(ctx_, k_, plan_.cols); }
     Matrix<T, D> copy_of_r() {
         Matrix<T, D> R = new_r();
         copy_triangle<T>(ctx_, forest_.A.view().row_block({0, k_}), R.view());
@@ -221,7 +240,7 @@ private:
     void hold_explicit_q(Matrix<T, D>&& R) {
         Matrix<T, D> Q = std::move(forest_.A);
         if (k_ < plan_.cols) {
-            const Matrix<T, D> wide = std::exchange(Q, out_.q(ctx_, plan_));
+            const Matrix<T, D> wide = std::exchange(Q, out_.q(ctx_, plan_.rows, k_));
             copy<T>(ctx_, wide.view().col_block({0, k_}), Q.view());
         }
         forest_ = {};
@@ -286,13 +305,21 @@ private:
     Factorization<T, D>& f_;
     const Plan& plan_;
     const ThinOutput<T, D> out_;
-    const Index k_ = std::min(plan_.rows, plan_.cols);
-    ReflectorForest<T, D> forest_;  // A, until it is held
+    Index k_ = std::min(plan_.rows, plan_.cols);  // columns of Q
+    ReflectorForest<T, D> forest_;                // A, until it is held
 };
 
 template <class T, class D>
 void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
     const Matrix<T, D> Q = f.form_q(ctx), R = f.r(ctx);
+    Matrix<T, D> AP;
+    if constexpr (Tuning<D>::has_pivoting) {
+        if (!f.permutation().empty()) {
+            AP = copy_of<T, D>(ctx, A);
+            permute(ctx, Inside::of(f).order, AP.view());
+            A = AP.view();
+        }
+    }
     Report& report = Inside::of(f).report;
     report.orthogonality = orthogonality<T>(ctx, Q.view());
     report.residual = residual<T>(ctx, A, Q.view(), R.view());
@@ -363,8 +390,9 @@ QR<T, D> in_one_launch(Context<D>& ctx, InputView<T, D> A, Matrix<T, D>&& memory
     held.report.method = plan.method;
     held.report.flops = plan.flops;
     if (plan.q == QForm::None || plan.q == QForm::Explicit) {
-        Matrix<T, D> R = out.r(ctx, plan), Q;
-        if (plan.q == QForm::Explicit) Q = memory.rows() > 0 && n <= m ? std::move(memory) : out.q(ctx, plan);
+        const Index k = std::min(m, n);
+        Matrix<T, D> R = out.r(ctx, k, n), Q;
+        if (plan.q == QForm::Explicit) Q = memory.rows() > 0 && n <= m ? std::move(memory) : out.q(ctx, m, k);
         const Index bad =
             SmallBatch<T, D>::factor_to(ctx, m, n, one_of(A), one_member, plan.check_finite, Factor::R,
                                         one_of(R.view()), Q.rows() > 0 ? one_of(Q.view()) : BatchView<T, D>());
@@ -383,12 +411,59 @@ QR<T, D> in_one_launch(Context<D>& ctx, InputView<T, D> A, Matrix<T, D>&& memory
     return f;
 }
 
+/// Returns the number of |r_jj| > max(m, n) u max |r_ii|.
+template <class T, class D>
+Index numerical_rank(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> R) {
+    Matrix<T, D> diagonal(ctx, std::min(plan.rows, plan.cols), 1);
+    copy_diagonal<T>(ctx, R, diagonal.view());
+    const Matrix<T, Host> d = host_copy_of<T, D>(ctx, diagonal.view());
+    double largest = 0;
+    for (Index j = 0; j < d.rows(); ++j) largest = std::max(largest, static_cast<double>(std::abs(d(j, 0))));
+    const double least = static_cast<double>(std::max(plan.rows, plan.cols)) * Scalar<T>::u * largest;
+    return std::count_if(d.data(), d.data() + d.rows(), [&](T r) { return std::abs(r) > least; });
+}
+
+template <class T, class D>
+QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out = {});
+
+/// Factors A P by a plan with pivoting, in `memory`, which has A.
+template <class T, class D>
+QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
+    const auto start = std::chrono::steady_clock::now();
+    ColumnScaling<T, D> scaling(ctx, memory.view());
+    const bool is_scaled = scaling.needed(ctx, plan.check_finite);
+    const MatrixView<int, D> exponents = is_scaled ? scaling.exponents() : MatrixView<int, D>();
+    if (is_scaled) scaling.scale(ctx, memory.view());
+    QR<T, D> f = Inside::planned<T, D>(plan);
+    if (plan.pivoting->chosen_first) {
+        const std::vector<Index> order = pivots_of<T, D>(ctx, *plan.pivoting, memory.view(), exponents);
+        if (is_scaled) scaling.unscale(ctx, Part::All, memory.view());
+        permute(ctx, order, memory.view());
+        Plan of_permuted = plan;
+        of_permuted.pivoting.reset();
+        of_permuted.verify = of_permuted.check_finite = false;
+        const InputView<T, D> AP = memory.view();
+        f = factored<T, D>(ctx, AP, of_permuted, std::move(memory));
+        Inside::of(f).plan = plan;
+        Inside::of(f).order = order;
+    } else {
+        Factorizer<T, D>(ctx, Inside::of(f), {}).factor_pivoted(memory, exponents);
+        if (is_scaled) scaling.unscale(ctx, Part::Upper, Inside::of(f).r());
+    }
+    auto& held = Inside::of(f);
+    if (!held.kept) {
+        // a factorization in one launch holds no R
+        held.report.rank = numerical_rank<T, D>(ctx, plan, held.r().data ? held.r() : f.r(ctx).view());
+    }
+    held.report.seconds = wall_seconds<D>(start);
+    return f;
+}
+
 /// Factors A by the plan, in `memory` (m×n), which may have A itself, unless A is only read. Without data it is
 /// allocated.
 template <class T, class D>
-QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory,
-                  ThinOutput<T, D> out = {}) {
-    if (reads_only(plan)) return r_alone<T, D>(ctx, A, plan, out);
+QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out) {
+    if (reads_only(plan) && !plan.pivoting) return r_alone<T, D>(ctx, A, plan, out);
     const bool in_memory = A.data == memory.data(), verify = plan.verify && plan.q != QForm::None;
     Matrix<T, D> original;
     if (verify && (A.by_rows || in_memory)) {
@@ -396,13 +471,20 @@ QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T
         load<T>(ctx, A, original.view());
     }
     const auto given = original.rows() > 0 ? std::as_const(original).view() : A.stored();
-    if (plan.householder().one_launch) {
+    if (plan.householder().one_launch && !plan.pivoting) {
         QR<T, D> f = in_one_launch<T, D>(ctx, A, std::move(memory), plan, out);
         if (verify) measure_accuracy<T, D>(ctx, given, f);
         return f;
     }
     if (!memory.data()) memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
     if (!in_memory) load<T>(ctx, A, memory.view());
+    if constexpr (Tuning<D>::has_pivoting) {
+        if (plan.pivoting) {
+            QR<T, D> f = with_pivots<T, D>(ctx, plan, std::move(memory));
+            if (verify) measure_accuracy<T, D>(ctx, given, f);
+            return f;
+        }
+    }
     const auto start = std::chrono::steady_clock::now();
     QR<T, D> f = Inside::planned<T, D>(plan);
     auto& held = Inside::of(f);
@@ -480,6 +562,7 @@ QR<T, D> qr(Context<D>& ctx, InputView<T, D> A, Options options) {
 template <class T, class D>
 void qr(Context<D>& ctx, InputView<T, D> A, View<T, D> Q, View<T, D> R, Options options) {
     check_input(A);
+    require_unpivoted(options, "qr that writes Q and R to the caller's memory");
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
     options.q = Q.data ? QForm::Explicit : QForm::None;
     options.verify = false;
@@ -496,6 +579,7 @@ void qr(Context<D>& ctx, InputView<T, D> A, View<T, D> Q, View<T, D> R, Options 
 template <class T, class D>
 void qr_lapack(Context<D>& ctx, InputView<T, D> A, View<T, D> V_R, View<T, D> tau, Options options) {
     check_input(A);
+    require_unpivoted(options, "qr_lapack");
     options.q = QForm::Reflectors;
     options.verify = false;
     require_shape<T, D>("V_R", V_R, A.rows, A.cols);

@@ -38,6 +38,12 @@ inline void require_orthonormal(const Plan& plan, const char* what) {
     require_orthonormal(plan.method, plan.gram_schmidt().reorthogonalization, what);
 }
 
+/// Throws InvalidArgument if pivoting is asked for where only `qr` has it.
+template <class OptionsOrPlan>
+void require_unpivoted(const OptionsOrPlan& o, const char* what) {
+    if (o.pivoting) throw InvalidArgument(fmt::format("{} has no pivoting: leave the option out", what));
+}
+
 /// Factors Aᵀ = QR. The entries of A are checked under their own indices.
 template <class T, class D>
 QR<T, D> qr_of_transpose(Context<D>& ctx, InputView<T, D> A, Options options) {

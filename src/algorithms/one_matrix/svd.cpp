@@ -43,6 +43,7 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Opti
 
 template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
+    require_unpivoted(options, "svd");
     if (!vectors && !options.verify) options.q = QForm::None;
     if (vectors) require_orthonormal(options, "svd with vectors");
     if (vectors) options = for_thin_products<T>(ctx, A.rows, A.cols, options);

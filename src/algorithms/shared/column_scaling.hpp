@@ -72,6 +72,10 @@ public:
         }
         return scaled;
     }
+    /// The exponents e_j.
+    MatrixView<int, D> exponents() const {
+        return {reinterpret_cast<int*>(const_cast<Scan*>(memory_.data()) + 2), std::max(head_.end, tail_.end), 1};
+    }
 
 private:
     void look_at(Context<D>& ctx, InputView<T, D> A, Range cols) {
@@ -92,9 +96,6 @@ private:
     }
     MatrixView<Scan, D> found_of(Index part) { return memory_.view().row_block({part, part + 1}); }
     MatrixView<Scan, D> found(Range cols) { return found_of(cols.begin > 0); }
-    MatrixView<int, D> exponents() const {
-        return {reinterpret_cast<int*>(const_cast<Scan*>(memory_.data()) + 2), std::max(head_.end, tail_.end), 1};
-    }
 
     Range head_, tail_ = {};
     Arithmetic arithmetic_ = Arithmetic::Native;

@@ -1,0 +1,347 @@
+// QR with column pivoting (docs/algorithms.md, section 16).
+//
+// Greedy: panels of LAPACK's ?geqp3 with the norms of Drmač and Bujanović (2008). Randomized (Martinsson,
+// Quintana-Ortí, Heavner and van de Geijn 2017; Duersch and Gu 2017): with Y = S A of few rows, a step is
+//
+//     Y P = Q_s [S₁₁ S₁₂; 0 S₂₂]      greedy; its first columns are the pivots of the panel
+//     A P = H [R₁₁ R₁₂; 0 A₂₂]        an unpivoted panel, and its update
+//     Y := [S₁₂ − S₁₁ R₁₁⁻¹ R₁₂; S₂₂]  equal to Q_sᵀ S H [0; A₂₂], a sketch of A₂₂
+//
+// A column of Y loses the digits by which it has shrunk since it was computed. If a pivot has lost half of them, the
+// next Y is computed from A₂₂ itself.
+
+#include "algorithms/one_matrix/pivoted_qr.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "algorithms/one_matrix/blocked_householder.hpp"
+#include "algorithms/shared/copies.hpp"
+#include "devices.hpp"
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+namespace {
+
+/// Rows of the sketch beyond the pivots that it chooses (Duersch and Gu 2017).
+constexpr Index oversampling = 8;
+
+/// Copies numbers from the host. Waits.
+template <class T, class D>
+Matrix<T, D> on_device(Context<D>& ctx, const std::vector<T>& numbers) {
+    const Index n = static_cast<Index>(numbers.size());
+    Matrix<T, D> x(ctx, n, 1);
+    start_copy_from_host<T>(ctx, {numbers.data(), n, 1}, x.view());
+    ctx.wait();
+    return x;
+}
+template <class D>
+Matrix<Index, D> identity_order(Context<D>& ctx, Index n) {
+    std::vector<Index> order(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), Index(0));
+    return on_device(ctx, order);
+}
+template <class T, class D>
+std::vector<T> on_host(Context<D>& ctx, MatrixView<const T, D> x) {
+    const Matrix<T, Host> copied = host_copy_of<T, D>(ctx, x);
+    return {copied.data(), copied.data() + x.rows};
+}
+/// Views n numbers in a column as a row.
+template <class T, class D>
+MatrixView<T, D> as_row(MatrixView<T, D> x) {
+    return {x.data, 1, x.rows, 1};
+}
+
+/// Returns Sᵀ (m×s), whose entries are ±1 by the bits of their numbers, mixed.
+template <class T, class D>
+Matrix<T, D> signs(Context<D>& ctx, std::uint64_t seed, Index m, Index s) {
+    Matrix<T, Host> S(m, s);
+    std::uint64_t count = mixed_bits(seed + 0x9e3779b97f4a7c15ULL), bits = 0;
+    for (Index j = 0; j < s; ++j) {
+        for (Index i = 0; i < m; ++i, bits >>= 1) {
+            if (i % 64 == 0) bits = mixed_bits(count += 0x9e3779b97f4a7c15ULL);
+            S(i, j) = bits & 1 ? T(-1) : T(1);
+        }
+    }
+    if constexpr (std::is_same_v<D, Host>) return S;
+    Matrix<T, D> copied(ctx, m, s);
+    start_copy_from_host<T>(ctx, S.view(), copied.view());
+    ctx.wait();
+    return copied;
+}
+
+template <class T, class D>
+class PivotedFactorizer {
+public:
+    PivotedFactorizer(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest, MatrixView<int, D> exponents)
+        : ctx_(ctx),
+          plan_(plan),
+          pivoting_(*plan.pivoting),
+          forest_(forest),
+          A_(forest.A.view()),
+          exponents_(exponents),
+          order_(identity_order(ctx, A_.cols)),
+          most_(pivoting_.max_rank > 0 ? pivoting_.max_rank : std::min(A_.rows, A_.cols)),
+          tau_(ctx, plan.panel_width, 1) {
+        lay_out_panels(ctx, plan, forest);
+    }
+
+    Index factor() {
+        const bool greedy = pivoting_.kind == Pivots::Greedy;
+        std::vector<Real<T>> norms;
+        if (greedy || pivoting_.has_tolerance()) norms = norms_of(A_);
+        const std::vector<double> true_norms = without_scaling(norms, 0);
+        const double largest = true_norms.empty() ? 0 : *std::max_element(true_norms.begin(), true_norms.end());
+        if (pivoting_.has_tolerance())
+            tolerance_ = std::max(pivoting_.tolerance, pivoting_.relative_tolerance * largest);
+        const Index rank = greedy ? by_norms(norms) : largest <= tolerance_ ? 0 : by_sketch();
+        auto& panels = forest_.panels;
+        while (!panels.empty() && panels.back().first >= rank) panels.pop_back();
+        if (!panels.empty()) cut(panels.back(), rank);
+        return rank;
+    }
+
+    std::vector<Index> order() { return on_host<Index, D>(ctx_, order_.view()); }
+
+private:
+    static void cut(Panel& panel, Index rank) { panel.tree.width = std::min(panel.tree.width, rank - panel.first); }
+
+    std::vector<Real<T>> norms_of(MatrixView<const T, D> A) {
+        std::vector<Real<T>> norms(static_cast<std::size_t>(A.cols));
+        column_norms<T>(ctx_, A, norms);
+        return norms;
+    }
+    /// Returns the two columns of norms that `factor_pivoted` needs.
+    Matrix<Real<T>, D> twice(const std::vector<Real<T>>& norms) {
+        const Index n = static_cast<Index>(norms.size());
+        Matrix<Real<T>, D> both(ctx_, n, 2);
+        for (Index i = 0; i < 2; ++i)
+            start_copy_from_host<Real<T>>(ctx_, {norms.data(), n, 1}, both.view().col_block({i, i + 1}));
+        ctx_.wait();
+        return both;
+    }
+    /// Returns the norms of the columns from `first` on before their scaling.
+    std::vector<double> without_scaling(const std::vector<Real<T>>& norms, Index first) {
+        std::vector<double> all(norms.begin(), norms.end());
+        if (!exponents_.data || norms.empty()) return all;
+        const auto e = on_host<int, D>(ctx_, exponents_.row_block({first, A_.cols}));
+        for (std::size_t j = 0; j < all.size(); ++j) all[j] = std::scalbn(all[j], e[j]);
+        return all;
+    }
+
+    Index by_norms(const std::vector<Real<T>>& norms_of_A) {
+        Matrix<Real<T>, D> norms = twice(norms_of_A);
+        Matrix<T, D> F(ctx_, plan_.panel_width, A_.cols);
+        Index rank = 0;
+        for (Panel& panel : forest_.panels) {
+            throw_if_stopped(ctx_);
+            const Span span(ctx_, "pivoted panel", panel.first);
+            cut(panel, most_);
+            const Index width = panel.tree.width;
+            if (width <= 0) break;
+            const Index taken =
+                factor_pivoted<T>(ctx_, {A_, order_.view(), norms.view(), exponents_}, panel.first, tolerance_,
+                                  tau_.view().row_block({0, width}), F.view().row_block({0, width}));
+            rank = panel.first + taken;
+            cut(panel, rank);
+            compact_wy<T>(ctx_, forest_.panel_a(panel), tau_.view().row_block({0, taken}), forest_.panel_t(panel));
+            if (taken < width) break;
+        }
+        return rank;
+    }
+
+    Index by_sketch() {
+        const Index m = A_.rows, n = A_.cols, rows = std::min(plan_.panel_width, most_) + oversampling;
+        const Matrix<T, D> St = signs<T, D>(ctx_, pivoting_.seed, m, rows);
+        Matrix<T, D> memory(ctx_, rows, n), F(ctx_, plan_.panel_width, n);
+        std::vector<Real<T>> computed;  // norms of Y when it was computed from A
+        bool is_lost = true;
+        for (std::size_t s = 0; s < forest_.panels.size(); ++s) {
+            throw_if_stopped(ctx_);
+            Panel& panel = forest_.panels[s];
+            cut(panel, most_);
+            const Index first = panel.first, width = panel.tree.width, end = first + width;
+            if (width <= 0) break;
+            const auto Y = memory.view().col_block({first, n});
+            if (is_lost) {
+                const Span span(ctx_, "sketch", s);
+                multiply_transposed<T>(ctx_, St.view().row_block({first, m}), A_.block({first, m}, {first, n}), Y);
+                computed = norms_of(Y);
+            }
+            const std::vector<Index> pivots = choose(Y, first, width, F.view());
+            is_lost = has_lost(Y, pivots, width, computed);
+            {
+                OverlappedWork nothing;
+                factor_one_panel<T, D>(ctx_, plan_, s, forest_.panel_a(panel), forest_.panel_t(panel), nothing);
+            }
+            const Range here{first, end}, right{end, n}, below{first, m};
+            const bool is_last = end == most_;
+            if (right.size() > 0) {
+                const Span span(ctx_, "update", s);
+                if (is_last && !pivoting_.has_tolerance()) {
+                    update_rows_of_r(panel, A_.block(below, right));
+                } else {
+                    apply_panel<T>(ctx_, Op::Transpose, forest_.panel_a(panel), forest_.panel_t(panel),
+                                   A_.block(below, right), plan_.arithmetic);
+                }
+            }
+            if (pivoting_.has_tolerance()) {
+                const Index rank = first + columns_above_tolerance(first, width);
+                if (rank < end) return rank;
+            }
+            if (is_last || is_lost) continue;
+            // S₁₂ −= (S₁₁ R₁₁⁻¹) R₁₂
+            const Span span(ctx_, "sketch", s);
+            Matrix<T, D> X(ctx_, width, width), Xt(ctx_, width, width);
+            copy_triangle<T>(ctx_, Y.block({0, width}, {0, width}), X.view());
+            adjoint<T>(ctx_, X.view(), Xt.view());
+            solve_triangle<T>(ctx_, Triangle::Upper, Op::Transpose, A_.block(here, here), Xt.view());
+            adjoint<T>(ctx_, Xt.view(), X.view());
+            subtract_product<T>(ctx_, X.view(), A_.block(here, right), Y.block({0, width}, {width, Y.cols}));
+            std::vector<Real<T>> rest;
+            for (Index j = width; j < Y.cols; ++j) rest.push_back(computed[pivots[j]]);
+            computed = std::move(rest);
+        }
+        return most_;
+    }
+
+    /// Chooses the pivots of a panel, and moves the columns of A. Returns the places that the columns came from.
+    std::vector<Index> choose(MatrixView<T, D> Y, Index first, Index width, MatrixView<T, D> F) {
+        const Span span(ctx_, "pivots", first);
+        Matrix<Real<T>, D> norms = twice(norms_of(Y));
+        Matrix<Index, D> order = identity_order(ctx_, Y.cols);
+        const Range rest{first, A_.cols};
+        factor_pivoted<T>(ctx_,
+                          {Y, order.view(), norms.view(), exponents_.data ? exponents_.row_block(rest) : exponents_}, 0,
+                          -1, tau_.view().row_block({0, width}), F.block({0, width}, {0, Y.cols}));
+        permute_columns<T>(ctx_, order.view(), A_.col_block(rest));
+        permute_columns<Index>(ctx_, order.view(), as_row(order_.view().row_block(rest)));
+        return on_host<Index, D>(ctx_, order.view());
+    }
+
+    /// Whether a pivot of Y has lost half of its digits since Y was computed.
+    bool has_lost(MatrixView<const T, D> Y, const std::vector<Index>& pivots, Index width,
+                  const std::vector<Real<T>>& computed) {
+        Matrix<T, D> diagonal(ctx_, width, 1);
+        copy_diagonal<T>(ctx_, Y, diagonal.view());
+        const std::vector<T> d = on_host<T, D>(ctx_, diagonal.view());
+        const Real<T> kept = static_cast<Real<T>>(std::sqrt(Scalar<T>::u));
+        for (Index k = 0; k < width; ++k) {
+            if (!(std::abs(d[k]) > kept * computed[pivots[k]])) return true;
+        }
+        return false;
+    }
+
+    /// The rows of R in C := HᵀC: C₁ − V₁ (V T)ᵀC. 2mnb flops.
+    void update_rows_of_r(const Panel& panel, MatrixView<T, D> C) {
+        const Index w = panel.tree.width;
+        Matrix<T, D> V = copy_of<T, D>(ctx_, forest_.panel_a(panel));
+        Matrix<T, D> VT(ctx_, C.rows, w), W(ctx_, w, C.cols);
+        set_root<T>(ctx_, V.view());
+        copy<T>(ctx_, V.view(), VT.view());
+        multiply_triangle<T>(ctx_, Side::Right, Triangle::Upper, Op::None, forest_.panel_t(panel), VT.view());
+        multiply_transposed<T>(ctx_, VT.view(), C, W.view());
+        subtract_product<T>(ctx_, V.view().row_block({0, w}), W.view(), C.row_block({0, w}));
+    }
+
+    /// Returns the least i for which every column of [R(i:w, :); A₂₂] has a norm of at most the tolerance, or w.
+    Index columns_above_tolerance(Index first, Index w) {
+        const Index m = A_.rows, n = A_.cols, end = first + w;
+        const Range rows{first, end};
+        std::vector<Real<T>> below(static_cast<std::size_t>(w));
+        const std::vector<Real<T>> trailing = norms_of(A_.block({end, m}, {end, n}));
+        below.insert(below.end(), trailing.begin(), trailing.end());
+        std::vector<double> norms = without_scaling(below, first);
+        const auto fits = [&] {
+            return std::all_of(norms.begin(), norms.end(), [&](double x) { return x <= tolerance_; });
+        };
+        if (!fits()) return w;
+        Matrix<T, D> copied(ctx_, w, n - first);
+        copy_triangle<T>(ctx_, A_.block(rows, {first, n}), copied.view());
+        const Matrix<T, Host> R = host_copy_of<T, D>(ctx_, copied.view());
+        const std::vector<int> e =
+            exponents_.data ? on_host<int, D>(ctx_, exponents_.row_block({first, n})) : std::vector<int>(norms.size());
+        for (Index i = w - 1; i >= 0; --i) {
+            for (Index j = 0; j < n - first; ++j)
+                norms[j] = std::hypot(norms[j], std::scalbn(static_cast<double>(std::abs(R(i, j))), e[j]));
+            if (!fits()) return i + 1;
+        }
+        return 0;
+    }
+
+    Context<D>& ctx_;
+    const Plan& plan_;
+    const PivotPlan& pivoting_;
+    ReflectorForest<T, D>& forest_;
+    MatrixView<T, D> A_;
+    MatrixView<int, D> exponents_;
+    Matrix<Index, D> order_;
+    const Index most_;
+    double tolerance_ = -1;
+    Matrix<T, D> tau_;
+};
+
+/// Returns the pivots of B, a sketch or a triangle.
+template <class T, class D>
+std::vector<Index> pivots_of_small(Context<D>& ctx, Pivoting pivoting, Matrix<T, D>&& B, MatrixView<int, D> exponents) {
+    Options options;
+    options.method = BlockedHouseholder{};
+    options.pivoting = pivoting;
+    const Plan plan = plan_qr<T>(ctx, B.rows(), B.cols(), options);
+    ReflectorForest<T, D> forest;
+    forest.A = std::move(B);
+    std::vector<Index> order;
+    factor_with_pivots(ctx, plan, forest, exponents, order);
+    return order;
+}
+
+}  // namespace
+
+template <class T, class D>
+Index factor_with_pivots(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest, MatrixView<int, D> exponents,
+                         std::vector<Index>& order) {
+    PivotedFactorizer<T, D> factorizer(ctx, plan, forest, exponents);
+    const Index rank = factorizer.factor();
+    order = factorizer.order();
+    return rank;
+}
+
+template <class T, class D>
+std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixView<const T, D> A,
+                             MatrixView<const int, D> exponents) {
+    const Index m = A.rows, n = A.cols;
+    Matrix<int, D> moved;
+    if (exponents.data) {
+        moved = Matrix<int, D>(ctx, n, 1);
+        copy<int>(ctx, exponents, moved.view());
+    }
+    const MatrixView<int, D> e = exponents.data ? moved.view() : MatrixView<int, D>();
+    if (pivoting.kind == Pivots::Greedy) {
+        Options r_alone;
+        r_alone.q = QForm::None;
+        r_alone.check_finite = false;
+        return pivots_of_small<T, D>(ctx, {.kind = Pivots::Greedy}, qr<T, D>(ctx, A, r_alone).r(ctx), e);
+    }
+    const Span span(ctx, "pivots of a sketch");
+    Matrix<Sum<T, D>, D> B(ctx, std::min(m, sketch_rows(n)), n);
+    sketch<T>(ctx, A, static_cast<Index>(pivoting.seed), B.view());
+    return pivots_of_small<Sum<T, D>, D>(ctx, {}, std::move(B), e);
+}
+
+template <class T, class D>
+void permute(Context<D>& ctx, const std::vector<Index>& order, MatrixView<T, D> A) {
+    permute_columns<T>(ctx, on_device(ctx, order).view(), A);
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                           \
+    template decltype(factor_with_pivots<T, D>) factor_with_pivots<T, D>; \
+    template decltype(pivots_of<T, D>) pivots_of<T, D>;                   \
+    template decltype(permute<T, D>) permute<T, D>;
+// a GPU has no greedy panels yet
+QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
+
+}  // namespace quoin

@@ -1,0 +1,36 @@
+#pragma once
+
+// Column pivoting: greedy panels, and permutations of columns.
+
+#include "primitives/context.hpp"
+
+namespace quoin {
+
+/// The columns that pivoting orders, and what moves with them.
+template <class T, class D>
+struct PivotedColumns {
+    MatrixView<T, D> A;            ///< m×n
+    MatrixView<Index, D> order;    ///< n×1, the place that each column came from
+    MatrixView<Real<T>, D> norms;  ///< n×2: norms of the remaining columns, and these norms when they were computed
+    /// n×1, or without data: column j stands for 2^e_j times itself where norms are compared.
+    MatrixView<int, D> exponents{};
+};
+
+/// A P = H [R; A₂₂] for rows and columns from `first` on, whose norms are given: one panel of at most tau.rows columns.
+/// Column `first` + i becomes the remaining column of largest norm, the first one of equals. V and R overwrite the
+/// panel's columns, R its rows, A₂₂ the rest; `tau` receives the reflectors' tau, F (tau.rows×n) is workspace. Moves
+/// whole columns. Stops before a column if no remaining norm is above `tolerance`; a negative one never stops. Returns
+/// the number of columns of the panel. Waits.
+///
+/// Norms are downdated, and computed anew where that lost half of their digits (Drmač and Bujanović 2008). A₂₂ takes
+/// the panel at once: A₂₂ −= V F, F = (A V T)ᵀ (Quintana-Ortí, Sun and Bischof 1998). 4mnb flops for b columns, half of
+/// them bound by memory.
+template <class T, class D>
+Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first, double tolerance, View<T, D> tau,
+                     View<T, D> F);
+
+/// A(:, j) := A(:, order_j), in place. `order` is a permutation of A's columns.
+template <class T, class D>
+void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A);
+
+}  // namespace quoin
