@@ -109,8 +109,8 @@ public:
         if (specs.empty()) {
             for (const Required& row : table) specs.push_back(row.spec);
         }
-        arguments_.for_each_dtype({DType::F32}, [&]<class T>(T) {
-            for (const BatchSpec& spec : specs) measure<T>(spec, dtype_of<T>);
+        arguments_.for_each_dtype({ScalarKind::F32}, [&]<class T>(T) {
+            for (const BatchSpec& spec : specs) measure<T>(spec, scalar_kind<T>);
         });
     }
 
@@ -121,7 +121,7 @@ private:
     }
 
     template <class T>
-    void measure(const BatchSpec& spec, DType dtype) {
+    void measure(const BatchSpec& spec, ScalarKind dtype) {
         const Index m = spec.shape.rows, n = spec.shape.cols, count = spec.count, k = std::min(m, n);
         Matrix<T> normal(m, n * count);
         fill_normal(normal, 1);
@@ -202,7 +202,7 @@ private:
     /// Measures the accuracy of a batch of one kind, or of all kinds, in units of k·u, on the matrices that a few
     /// seconds allow.
     template <class T>
-    void check(const BatchSpec& spec, DType dtype, std::size_t kind) {
+    void check(const BatchSpec& spec, ScalarKind dtype, std::size_t kind) {
         throw_if_interrupted();
         const auto [m, n] = spec.shape;
         const bool mixed = kind == std::size(kinds);
@@ -237,15 +237,15 @@ private:
         write(spec, dtype, "thin-qr", name, -1, -1, "", -1, -1, worst_orthogonality, worst_residual);
     }
 
-    static double required_seconds(const BatchSpec& spec, DType dtype) {
-        if (std::is_same_v<D, Host> || dtype != DType::F32) return -1;
+    static double required_seconds(const BatchSpec& spec, ScalarKind dtype) {
+        if (std::is_same_v<D, Host> || dtype != ScalarKind::F32) return -1;
         for (const Required& row : table) {
             if (row.spec == spec) return 1e-3 * row.ms;
         }
         return -1;
     }
-    void add(const BatchSpec& spec, DType dtype, const char* op, double seconds, double flops, const char* reference,
-             double reference_seconds, double required) {
+    void add(const BatchSpec& spec, ScalarKind dtype, const char* op, double seconds, double flops,
+             const char* reference, double reference_seconds, double required) {
         const bool compared = reference_seconds >= 0;
         results_.say("{:>18} {:<5} {:<9} {:>11.4g} {:>9.4g}  {:<12} {:>11} {:>8} {:>10}\n", to_string(spec),
                      quoin::to_string(dtype), op, 1e3 * seconds, 1e-9 * flops / seconds, compared ? reference : "",
@@ -254,7 +254,7 @@ private:
         write(spec, dtype, op, kinds[0], seconds, 1e-9 * flops / seconds, compared ? reference : "", reference_seconds,
               required, -1, -1);
     }
-    void write(const BatchSpec& spec, DType dtype, const char* op, const char* kind, double seconds, double gflops,
+    void write(const BatchSpec& spec, ScalarKind dtype, const char* op, const char* kind, double seconds, double gflops,
                const char* reference, double reference_seconds, double required, double orthogonality,
                double residual) {
         JsonLine json;

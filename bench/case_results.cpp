@@ -28,7 +28,7 @@ std::string today() {
 
 }  // namespace
 
-BenchRow bench_row(Shape shape, DType dtype, Operation operation, const Measurement& result,
+BenchRow bench_row(Shape shape, ScalarKind dtype, Operation operation, const Measurement& result,
                    const MachineLimits& limits) {
     return {result,
             shape,

@@ -11,7 +11,7 @@ namespace quoin::cli {
 /// One line of results: Quoin on one case against one reference. Negative: not measured; 0: nothing required.
 struct BenchRow : Measurement {
     Shape shape;
-    DType dtype;
+    ScalarKind dtype;
     Operation operation;
     double gflops, limit_fraction;
     std::string reference = {};  ///< "": none
@@ -19,7 +19,7 @@ struct BenchRow : Measurement {
 };
 
 /// A row of what was measured, its rates filled in.
-BenchRow bench_row(Shape shape, DType dtype, Operation operation, const Measurement& result,
+BenchRow bench_row(Shape shape, ScalarKind dtype, Operation operation, const Measurement& result,
                    const MachineLimits& limits);
 /// Returns the row with the columns of a reference.
 BenchRow against(BenchRow row, const std::string& reference, double reference_seconds, double reference_joules = -1);

@@ -49,7 +49,7 @@ void DeviceCases::describe() {
 
 template <class T>
 void DeviceCases::measure(Shape shape, const std::vector<Variant>& variants, const Report& report) {
-    unless_too_large(shape, dtype_of<T>, [&] {
+    unless_too_large(shape, scalar_kind<T>, [&] {
         const auto [rows, cols] = shape;
         const Index m = rows, n = cols;
         const bool thin_q = variants.front().first == Operation::ThinQr;

@@ -170,7 +170,7 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Results& r
     const FileReport report = factor_files<T, D>(ctx, scratch, options, plan);
     const double ratio = report.seconds / (in_memory + reading + writing);
     const bool on_gpu = plan.device_memory_bytes > 0;
-    JsonLine line = case_line(shape, dtype_of<T>);
+    JsonLine line = case_line(shape, scalar_kind<T>);
     line.add("memory", static_cast<Index>(options.memory)).add("blocks", plan.blocks);
     line.add("seconds", report.seconds).add("in_memory_seconds", in_memory).add("read_seconds", reading);
     line.add("deep_read_seconds", deep).add("write_seconds", writing).add("ratio", ratio);
@@ -182,7 +182,7 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Results& r
     results.add(line);
     results.say(
         "{} x {} {}, Q and R within {}{}: {:.2f} s ({} blocks, {} read at {:.2f} GB/s, {} written at {:.2f} GB/s)\n",
-        shape.rows, shape.cols, to_string(dtype_of<T>), format_byte_size(options.memory),
+        shape.rows, shape.cols, to_string(scalar_kind<T>), format_byte_size(options.memory),
         on_gpu ? fmt::format(", and {} of the GPU's memory", format_byte_size(report.device_memory_bytes)) : "",
         report.seconds, plan.blocks, format_byte_size(report.bytes_read),
         1e-9 * report.bytes_read / report.read_seconds, format_byte_size(report.bytes_written),
@@ -237,7 +237,7 @@ void bench_files(const BenchArguments& arguments) {
         options.device_memory = static_cast<double>(arguments.gpu_memory);
         Context<Cuda> ctx = device_context();
         const InterruptGuard guard(ctx);
-        arguments.for_each_dtype({DType::F32}, [&]<class T>(T) {
+        arguments.for_each_dtype({ScalarKind::F32}, [&]<class T>(T) {
             for (const Shape shape : arguments.shapes_or({{30000, 30000}}))
                 against_memory<T, Cuda>(ctx, arguments, results, shape, options);
         });
@@ -247,7 +247,7 @@ void bench_files(const BenchArguments& arguments) {
     cap(Index{512} << 20);
     Context<Host> ctx = make_context(arguments.common);
     const InterruptGuard guard(ctx);
-    arguments.for_each_dtype({DType::F64}, [&]<class T>(T) {
+    arguments.for_each_dtype({ScalarKind::F64}, [&]<class T>(T) {
         for (const Shape shape : arguments.shapes_or({{200000, 2000}}))
             against_memory<T, Host>(ctx, arguments, results, shape, options);
     });

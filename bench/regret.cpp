@@ -42,7 +42,7 @@ public:
             const Index m = drawn(32, 1e7), n = drawn(2, 20000);
             if (is_feasible(m, n)) shapes.push_back({m, n});
         }
-        arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) {
+        arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) {
             for (const Shape shape : shapes)
                 for (const Operation operation :
                      {Operation::ROnly, Operation::Geqrf, Operation::ThinQr, Operation::Factor})
@@ -92,7 +92,7 @@ private:
     void measure(Shape shape, Operation operation) {
         const Index m = shape.rows, n = shape.cols;
         std::vector<Plan> candidates = plans<T>(shape, operation);
-        unless_too_large(shape, dtype_of<T>, [&] {
+        unless_too_large(shape, scalar_kind<T>, [&] {
             Matrix<T, D> A(ctx_, m, n);
             fill(ctx_, A);
             Matrix<T, D> columns(ctx_, m, operation == Operation::Factor ? std::min(n, columns_of_c) : 0);
@@ -157,12 +157,12 @@ private:
         if (of_lapack >= 0) ratios_.push_back(of_lapack / seconds[0]);
         if (behind > 0.1 || (of_lapack >= 0 && of_lapack < seconds[0])) {
             results_.say("{:>18} {:<5} {:<8} {:<20} {:>10.4g}  {:<20} {:>10.4g} {:>6.0f}% {:>10} {:>7}\n",
-                         to_string(shape), quoin::to_string(dtype_of<T>), to_string(operation),
+                         to_string(shape), quoin::to_string(scalar_kind<T>), to_string(operation),
                          quoin::to_string(candidates[0].method), 1e3 * seconds[0],
                          quoin::to_string(candidates[best].method), 1e3 * seconds[best], 100 * behind,
                          measured(1e3 * of_lapack, "{:.4g}", ""), measured(of_lapack / seconds[0], "{:.2f}", ""));
         }
-        JsonLine json = case_line(shape, dtype_of<T>);
+        JsonLine json = case_line(shape, scalar_kind<T>);
         json.add("op", to_string(operation)).add("method", quoin::to_string(candidates[0].method));
         json.add("seconds", seconds[0]).add("best", quoin::to_string(candidates[best].method));
         json.add("best_seconds", seconds[best]).add("behind", behind).add_measured("reference_seconds", of_lapack);

@@ -19,7 +19,7 @@ inline std::string measured(double value, const char* format, const char* otherw
 }
 
 /// Begins a line of results: rows, cols and dtype.
-inline JsonLine case_line(Shape shape, DType dtype) {
+inline JsonLine case_line(Shape shape, ScalarKind dtype) {
     JsonLine line;
     line.add("rows", shape.rows).add("cols", shape.cols).add("dtype", to_string(dtype));
     return line;

@@ -32,8 +32,8 @@ std::vector<Case> required_of_device() {
     };
     std::vector<Case> cases;
     for (const Requirement& r : requirements)
-        for (const DType dtype : {DType::F32, DType::F64})
-            cases.push_back({r.shape, dtype, r.operation, dtype == DType::F32 ? r.f32 : r.f64, false, r.method});
+        for (const ScalarKind dtype : {ScalarKind::F32, ScalarKind::F64})
+            cases.push_back({r.shape, dtype, r.operation, entry_for(dtype, r.f32, r.f64), false, r.method});
     return cases;
 }
 
@@ -43,7 +43,7 @@ void bench_on_device(const BenchArguments& arguments) {
     const bool with_requirements = arguments.shapes.empty();
     DeviceCases cases(arguments, {Reference::Cusolver}, with_requirements, /*table=*/true);
     for (const Case& c : with_requirements ? required_of_device() : requested_cases(arguments)) {
-        const std::vector<DType> dtypes = arguments.dtypes_or({c.dtype});
+        const std::vector<ScalarKind> dtypes = arguments.dtypes_or({c.dtype});
         if (std::find(dtypes.begin(), dtypes.end(), c.dtype) == dtypes.end()) continue;
         Options options = arguments.common.options;
         if (c.method != Method::Auto) options.method = c.method;

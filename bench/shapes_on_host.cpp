@@ -20,7 +20,7 @@ namespace {
 
 /// The cases of Quoin's requirements. Cases of one matrix are neighbours.
 std::vector<Case> required_cases() {
-    using enum DType;
+    using enum ScalarKind;
     using enum Operation;
     std::vector<Case> cases = {
         {{1000000, 192}, F64, ThinQr, 6}, {{1000000, 192}, F64, ROnly, 5},  {{1000000, 192}, F64, Geqrf, 3},
@@ -32,7 +32,7 @@ std::vector<Case> required_cases() {
         {{1000, 1000}, F32, Geqrf, 1},    {{2000, 2000}, F64, Geqrf, 1},    {{2000, 2000}, F32, Geqrf, 1},
         {{4000, 4000}, F64, Geqrf, 1.15}, {{4000, 4000}, F32, Geqrf, 1.15},
     };
-    for (const DType dtype : {F64, F32})
+    for (const ScalarKind dtype : {F64, F32})
         for (const Index rows : {100000, 250000, 500000, 1000000, 2000000, 4000000})
             cases.push_back({{rows, 64}, dtype, ThinQr, 0, /*growth=*/true});
     return cases;
@@ -42,7 +42,7 @@ constexpr double allowed_growth = 0.15;
 
 /// Time per row must not depend on the number of rows.
 void print_growth(const std::vector<std::pair<Case, double>>& growth) {
-    for (const DType dtype : {DType::F64, DType::F32}) {
+    for (const ScalarKind dtype : {ScalarKind::F64, ScalarKind::F32}) {
         std::vector<double> seconds_a_row;
         for (const auto& [c, seconds] : growth)
             if (c.dtype == dtype) seconds_a_row.push_back(seconds / static_cast<double>(c.shape.rows));
@@ -71,10 +71,10 @@ public:
           energy_(arguments, true, false) {}
 
     void run() {
-        const auto uses = [&](DType dtype) {
+        const auto uses = [&](ScalarKind dtype) {
             return std::any_of(cases_.begin(), cases_.end(), [&](const Case& c) { return c.dtype == dtype; });
         };
-        limits_ = measure_machine_limits(uses(DType::F32), uses(DType::F64));
+        limits_ = measure_machine_limits(uses(ScalarKind::F32), uses(ScalarKind::F64));
         describe();
         for (const Case& c : cases_) with_dtype(c.dtype, [&]<class T>(T) { run_case<T>(c); });
         if (!arguments_.common.json) print_growth(growth_);

@@ -27,7 +27,7 @@ std::string to_string(const BatchSpec& spec) { return fmt::format("{}x{}", spec.
 std::vector<Case> requested_cases(const BenchArguments& arguments) {
     std::vector<Case> cases;
     for (const Shape shape : arguments.shapes)
-        for (const DType dtype : arguments.dtypes_or({DType::F64}))
+        for (const ScalarKind dtype : arguments.dtypes_or({ScalarKind::F64}))
             for (const Operation operation : arguments.operations) cases.push_back({shape, dtype, operation});
     return cases;
 }
@@ -52,7 +52,7 @@ void warn_about_host() {
         if (!warning.empty()) fmt::print(stderr, "quoin: {}\n", warning);
 }
 
-void unless_too_large(Shape shape, DType dtype, const std::function<void()>& work) {
+void unless_too_large(Shape shape, ScalarKind dtype, const std::function<void()>& work) {
     throw_if_interrupted();
     try {
         work();

@@ -50,7 +50,7 @@ struct BenchArguments {
     std::string csv;  ///< a path, or empty
     std::vector<Shape> shapes;
     std::vector<BatchSpec> batches;
-    std::vector<DType> dtypes;  ///< none: the study's own
+    std::vector<ScalarKind> dtypes;  ///< none: the study's own
     std::vector<Operation> operations = {Operation::ThinQr};
     std::vector<Reference> references;  ///< none: the study's own
     Index shape_count = 0, seed = 1;    ///< shapes drawn at random
@@ -66,11 +66,13 @@ struct BenchArguments {
 
     bool on_device() const { return common.device == Device::Cuda; }
     std::vector<Shape> shapes_or(std::vector<Shape> otherwise) const { return shapes.empty() ? otherwise : shapes; }
-    std::vector<DType> dtypes_or(std::vector<DType> otherwise) const { return dtypes.empty() ? otherwise : dtypes; }
+    std::vector<ScalarKind> dtypes_or(std::vector<ScalarKind> otherwise) const {
+        return dtypes.empty() ? otherwise : dtypes;
+    }
     /// Calls `work(T{})` for every type T of --dtype or, without that, of `otherwise`.
     template <class Work>
-    void for_each_dtype(const std::vector<DType>& otherwise, Work&& work) const {
-        for (const DType dtype : dtypes_or(otherwise)) with_dtype(dtype, work);
+    void for_each_dtype(const std::vector<ScalarKind>& otherwise, Work&& work) const {
+        for (const ScalarKind dtype : dtypes_or(otherwise)) with_dtype(dtype, work);
     }
     /// Whether it is among `references`; `otherwise` where there are none.
     bool wants(Reference reference, bool otherwise = true) const {
@@ -81,7 +83,7 @@ struct BenchArguments {
 
 struct Case {
     Shape shape;
-    DType dtype = DType::F64;
+    ScalarKind dtype = ScalarKind::F64;
     Operation operation = Operation::ThinQr;
     double required_ratio = 0;     ///< 0: none
     bool growth = false;           ///< one of the cases whose time per row is compared; without a reference
@@ -105,7 +107,7 @@ std::string describe_host(const Context<Host>& ctx);
 void warn_about_host();
 
 /// Calls `work()`, unless Ctrl-C was typed. If memory for the matrix runs out, says so on stderr and returns.
-void unless_too_large(Shape shape, DType dtype, const std::function<void()>& work);
+void unless_too_large(Shape shape, ScalarKind dtype, const std::function<void()>& work);
 
 #ifdef QUOIN_HAVE_CUDA
 /// Returns a context on the current GPU. Throws DeviceFailure if there is no usable one, as the studies on a GPU do.

@@ -166,7 +166,7 @@ void print_machine(const Context<Cuda>&, const Machine&) {
 template <class T, class D>
 double bytes_on_gpu(const Context<D>& ctx, const MatrixFile& file, const Options& options) {
     const double numbers = static_cast<double>(file.rows()) * static_cast<double>(file.cols());
-    return numbers * (2 * sizeof(T) + (dtype_of<T> == DType::F32 ? 2 : 1) * sizeof(double)) +
+    return numbers * (2 * sizeof(T) + (scalar_kind<T> == ScalarKind::F32 ? 2 : 1) * sizeof(double)) +
            plan_qr<T>(ctx, file.rows(), file.cols(), options).workspace_bytes;
 }
 
@@ -178,7 +178,7 @@ void print_header(const std::string& reference) {
 
 template <class T, class D>
 void demonstrate(Context<D>& ctx, const CommonArguments& common, const Matrix<T, D>& A) {
-    const DType dtype = dtype_of<T>;
+    const ScalarKind dtype = scalar_kind<T>;
     const Measurement result = measure_thin_qr<T>(ctx, A, common.options);
     const double gflops = 1e-9 * thin_qr_flops(A.rows(), A.cols()) / result.seconds;
     const double ratio = result.reference_seconds / result.seconds;

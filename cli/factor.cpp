@@ -70,7 +70,7 @@ RoutePlan factor_route(const Context<D>& ctx, const FactorArguments& arguments, 
                                                            "does not fit: take householder or cgs",
                                                            to_string(options.options.method)));
     }
-    return within_cap(route, file.path(), {file.rows(), file.cols()}, dtype_of<T>);
+    return within_cap(route, file.path(), {file.rows(), file.cols()}, scalar_kind<T>);
 }
 
 template <class T, class D>

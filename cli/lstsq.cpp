@@ -90,7 +90,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     const Options options = arguments.common.options;
     RouteOptions within = route_options(arguments, A_file, b_file);
     within.memory = device_memory_cap(ctx, arguments.memory);
-    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), A_file.path(), {m, n}, dtype_of<T>);
+    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), A_file.path(), {m, n}, scalar_kind<T>);
     const auto* stream = std::get_if<StreamPlan>(&route.by);
     require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides)});
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
@@ -136,7 +136,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
         line.add("rows", m)
             .add("cols", n)
             .add("right_hand_sides", p)
-            .add("dtype", to_string(dtype_of<T>))
+            .add("dtype", to_string(scalar_kind<T>))
             .add("method", method)
             .add("seconds", seconds)
             .add("gflops", gflops);
@@ -218,8 +218,8 @@ void add_lstsq(CLI::App& program) {
         if (A.rows() != b.rows())
             throw InvalidArgument(
                 fmt::format("{}: has {} rows, and {} has {}", b.path(), b.rows(), A.path(), A.rows()));
-        const bool f32 = A.dtype() == DType::F32 && b.dtype() == DType::F32;
-        with_dtype(f32 ? DType::F32 : DType::F64, [&]<class T>(T) {
+        const bool f32 = A.dtype() == ScalarKind::F32 && b.dtype() == ScalarKind::F32;
+        with_dtype(f32 ? ScalarKind::F32 : ScalarKind::F64, [&]<class T>(T) {
             on_device(
                 arguments->common, matrix_in_words(A),
                 [&](const auto& ctx) { return min_bytes<T>(ctx, A.rows(), A.cols(), route_options(*arguments, A, b)); },

@@ -22,7 +22,7 @@ namespace {
 struct PlanArguments {
     CommonArguments common;
     std::vector<std::string> shape;
-    DType dtype = DType::F64;
+    ScalarKind dtype = ScalarKind::F64;
     QForm q = QForm::Explicit;
     bool kernels = false;
     Index gpu_memory = 0;
@@ -60,11 +60,11 @@ JsonLine line_of(const std::vector<PlanField>& fields, std::optional<Device> dev
 /// Prints the plan from file to file, for a matrix that does not fit the cap. By way of a GPU, only the time of the
 /// disk is counted.
 void print_file_plan(const PlanArguments& arguments, const FilePlan& plan, Device device, int threads = 0) {
-    const DType dtype = arguments.dtype;
+    const ScalarKind dtype = arguments.dtype;
     const bool on_host = device == Device::Host;
     double arithmetic = 0, seconds = (plan.bytes_read + plan.bytes_written) / 1e9;
     if (on_host) {
-        arithmetic = measure_machine_limits(dtype == DType::F32, dtype == DType::F64).arithmetic(dtype);
+        arithmetic = measure_machine_limits(dtype == ScalarKind::F32, dtype == ScalarKind::F64).arithmetic(dtype);
         seconds = std::max(seconds, plan.flops / (0.6 * arithmetic));
     }
     if (arguments.common.json)
@@ -91,7 +91,7 @@ void run_plan(const Context<D>& ctx, const PlanArguments& arguments, Shape shape
         if (arguments.memory > 0) options.memory = static_cast<double>(arguments.memory);
     }
     const RoutePlan route =
-        within_cap(plan_route<T>(ctx, shape.rows, shape.cols, options), "the plan", shape, dtype_of<T>);
+        within_cap(plan_route<T>(ctx, shape.rows, shape.cols, options), "the plan", shape, scalar_kind<T>);
     if (const auto* files = std::get_if<FilesRoute>(&route.by))
         return print_file_plan(arguments, files->plan, Device::Host, threads);
     std::vector<KernelUse> kernels;
@@ -143,7 +143,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         files.memory = 0;
         const double least = plan_file_qr<T, Cuda>(shape.rows, shape.cols, files).memory_bytes;
         within_cap({FilesRoute{files, plan}, plan.memory_bytes, options.host_memory, least}, "the plan", shape,
-                   dtype_of<T>);
+                   scalar_kind<T>);
         return print_file_plan(arguments, plan, Device::Cuda);
     }
     bool first = !stream;

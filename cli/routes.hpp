@@ -12,7 +12,7 @@
 namespace quoin::cli {
 
 /// Returns `route`. If it does not fit, throws OutOfMemory, with the smallest cap that works for `who`.
-inline RoutePlan within_cap(RoutePlan route, const std::string& who, Shape shape, DType dtype) {
+inline RoutePlan within_cap(RoutePlan route, const std::string& who, Shape shape, ScalarKind dtype) {
     if (route.fits()) return route;
     refuse_memory_cap(who, route.cap, route.min_bytes,
                       std::holds_alternative<OutOfCoreRoute>(route.by)

@@ -44,7 +44,7 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     const Options options = arguments.common.options;
     RouteOptions within = route_options(arguments, file);
     if (!transfers) within.memory = memory_cap(arguments.memory);
-    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), file.path(), {m, n}, dtype_of<T>);
+    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), file.path(), {m, n}, scalar_kind<T>);
     const auto* stream = std::get_if<StreamPlan>(&route.by);
 
     OutputDirectory directory(arguments.out, {file_of_matrix(arguments.input)});

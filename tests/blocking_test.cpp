@@ -68,10 +68,10 @@ TYPED_TEST(Blocking, EdgesOfBlocksOfRows) {
     using T = TypeParam;
     for (const Index n : {1, 20}) {
         const Index chunk = host::RowChunks(1, 1).chunk_rows, block = host::block_rows<T>;
-        for (const Index m :
-             edges({static_cast<Index>(Tuned::tall_aspect * number(n)), chunk, 2 * chunk, block, 2 * block,
-                    host::cache_block_rows<T>(n), Tuned::leaf_rows(n, sizeof(T)), 2 * Tuned::leaf_rows(n, sizeof(T)),
-                    Tuned::reconstruct_rows(std::min(n, Tuned::panel_width(n)), sizeof(T))})) {
+        for (const Index m : edges({static_cast<Index>(Tuned::tall_aspect * number(n)), chunk, 2 * chunk, block,
+                                    2 * block, host::cache_block_rows<T>(n), Tuned::leaf_rows(n, scalar_kind<T>),
+                                    2 * Tuned::leaf_rows(n, scalar_kind<T>),
+                                    Tuned::reconstruct_rows(std::min(n, Tuned::panel_width(n)), scalar_kind<T>)})) {
             if (m >= n) this->expect_q_and_r(m, n);
         }
     }

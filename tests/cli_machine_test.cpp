@@ -62,8 +62,8 @@ TEST(MachineLimits, AreThoseOfACore) {
     EXPECT_GE(limits.arithmetic_f64, limits.gemm_f64);
     EXPECT_LT(limits.copy, 200e9 * cores);
     EXPECT_GT(limits.copy, 1e7);
-    EXPECT_EQ(limits.arithmetic(DType::F32), limits.arithmetic_f32);
-    EXPECT_EQ(limits.arithmetic(DType::F64), limits.arithmetic_f64);
+    EXPECT_EQ(limits.arithmetic(ScalarKind::F32), limits.arithmetic_f32);
+    EXPECT_EQ(limits.arithmetic(ScalarKind::F64), limits.arithmetic_f64);
 }
 
 }  // namespace

@@ -39,7 +39,6 @@
 namespace quoin::test {
 
 namespace fs = std::filesystem;
-using quoin::DType;
 using quoin::Index;
 using quoin::InvalidArgument;
 using quoin::Matrix;
@@ -49,6 +48,8 @@ using quoin::MatrixView;
 using quoin::NpyRowWriter;
 using quoin::OutOfMemory;
 using quoin::Range;
+using quoin::scalar_kind;
+using quoin::ScalarKind;
 using quoin::UnreadableFile;
 using quoin::UnwritableFile;
 

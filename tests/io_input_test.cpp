@@ -74,7 +74,7 @@ TYPED_TEST(NpyTypeTest, BothByteOrdersBothStorageOrdersEveryVersion) {
                 const MatrixFile file(this->write_file("A.npy", npy_bytes(dict, data, version)));
                 ASSERT_EQ(file.rows(), m);
                 ASSERT_EQ(file.cols(), n);
-                EXPECT_EQ(file.dtype(), (std::is_same_v<S, float> ? DType::F32 : DType::F64));
+                EXPECT_EQ(file.dtype(), (std::is_same_v<S, float> ? ScalarKind::F32 : ScalarKind::F64));
                 EXPECT_TRUE(file.streams());
                 check_rows<E, double>(file, {0, m});
                 check_rows<E, float>(file, {0, m});
@@ -741,7 +741,7 @@ TEST_F(IoTest, CsvTruncatedAtEveryByte) {
 TEST_F(IoTest, TextFilesGiveRowsFromTheSecondCallOnWithoutTheFile) {
     const MatrixFile file(write_file("A.csv", "1,2\n3,4\n5,1e300\n"));
     EXPECT_FALSE(file.streams());
-    EXPECT_EQ(file.dtype(), DType::F64);
+    EXPECT_EQ(file.dtype(), ScalarKind::F64);
     Matrix<float> padded(4, 2);
     std::fill_n(padded.data(), 8, std::numeric_limits<float>::quiet_NaN());
     file.read_rows<float>({1, 3}, padded.view().row_block({0, 2}));
@@ -798,7 +798,7 @@ TEST_F(IoTest, GzipOfEveryFormat) {
         SCOPED_TRACE(name);
         const MatrixFile file(corpus + "/gzip/" + name);
         EXPECT_FALSE(file.streams());
-        EXPECT_EQ(file.dtype(), std::string(name) == "A.npy.gz" ? DType::F32 : DType::F64);
+        EXPECT_EQ(file.dtype(), std::string(name) == "A.npy.gz" ? ScalarKind::F32 : ScalarKind::F64);
         expect_equal(file.read<double>(), counted);
         Matrix<float> last(1, 2);
         file.read_rows<float>({2, 3}, last.view());
@@ -826,7 +826,7 @@ TEST_F(IoTest, ArraysOfAnNpz) {
     const std::string two = corpus + "/npz/two_arrays.npz";
     expect_equal(MatrixFile(two + ":A").read<double>(), counted);
     expect_equal(MatrixFile(two + ":b").read<double>(), {{1}, {2}, {3}});
-    EXPECT_EQ(MatrixFile(two + ":b").dtype(), DType::F32);
+    EXPECT_EQ(MatrixFile(two + ":b").dtype(), ScalarKind::F32);
     EXPECT_FALSE(MatrixFile(two + ":b").streams());
     expect_unreadable(two, "has 2 arrays (A, b): write which, as in " + two + ":A");
     expect_refusal<UnreadableFile>(two, "has no array c; it has A, b", [&] { MatrixFile(two + ":c"); });

@@ -62,7 +62,7 @@ TYPED_TEST(NpyOutputTest, WriteMatrix) {
             expect_npy(this->file_bytes("A.npy"), dict_of(this->descr(), true, fmt::format("({}, {})", m, n)),
                        expected_data<T>(m, n, true));
             EXPECT_EQ(this->names(), std::set<std::string>{"A.npy"});
-            EXPECT_EQ(MatrixFile(this->path("A.npy")).dtype(), (std::is_same_v<T, float> ? DType::F32 : DType::F64));
+            EXPECT_EQ(MatrixFile(this->path("A.npy")).dtype(), scalar_kind<T>);
         }
     }
 }

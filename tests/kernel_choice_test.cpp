@@ -17,7 +17,7 @@
 namespace quoin::cuda {
 namespace {
 
-constexpr Index types[] = {sizeof(float), sizeof(double)};
+constexpr ScalarKind types[] = {ScalarKind::F32, ScalarKind::F64};
 
 /// Returns 0 … 70 and the neighbours of 2^i and 3·2^i, up to `last`.
 std::vector<Index> sizes(Index last) {
@@ -30,14 +30,15 @@ std::vector<Index> sizes(Index last) {
 }
 
 TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
-    for (Index bytes : types) {
+    for (ScalarKind type : types) {
+        const Index bytes = bytes_of(type);
         for (Index m : sizes(1 << 17)) {
             for (Index n : sizes(1 << 14)) {
-                SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << bytes << " bytes");
-                const auto [kernel, row] = choose_batch(m, n, bytes);
+                SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << to_string(type));
+                const auto [kernel, row] = choose_batch(m, n, type);
                 const bool empty = m == 0 || n == 0, thread = m <= 4 && n <= 4;
                 const bool columns = (m <= 16 && n <= 16) || (m <= 64 && n <= 32);
-                const bool cluster = m <= max_rows_in_cluster(n, bytes);
+                const bool cluster = m <= max_rows_in_cluster(n, type);
                 const bool strips = m <= 65536 / bytes && std::min(m, n) <= 16384 / bytes;
                 EXPECT_EQ(kernel, empty     ? BatchKernel::None
                                   : thread  ? BatchKernel::ThreadPerMatrix
@@ -52,33 +53,32 @@ TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
                         EXPECT_TRUE(m <= column_lanes[row].rows && n <= column_lanes[row].lanes);
                         break;
                     case BatchKernel::ClusterPerMatrix: {
-                        const ClusterRows& shape = cluster_rows(bytes)[row];
+                        const ClusterRows& shape = cluster_rows(type)[row];
                         EXPECT_TRUE(m <= shape.max_rows() && n <= shape.cols);
                         for (Index p : {1, 7, 32, 1000})
-                            EXPECT_GE(cluster_row(m, cluster_cols_at_once(m, p, bytes), bytes), 0);
+                            EXPECT_GE(cluster_row(m, cluster_cols_at_once(m, p, type), type), 0);
                         break;
                     }
                     case BatchKernel::Strips: {
-                        const auto& [few, many] = strip_shapes(bytes)[row];
+                        const auto& [few, many] = strip_shapes(type)[row];
                         EXPECT_LE(m, few.rows());
-                        EXPECT_TRUE(row == 0 || m > strip_shapes(bytes)[row - 1].few.rows())
-                            << "a smaller one holds it";
+                        EXPECT_TRUE(row == 0 || m > strip_shapes(type)[row - 1].few.rows()) << "a smaller one holds it";
                         break;
                     }
                 }
-                EXPECT_EQ(is_batch(m, n, bytes, Arithmetic::Auto), kernel != BatchKernel::None);
-                EXPECT_EQ(is_batch(m, n, bytes, Arithmetic::FP16), !empty && (columns || cluster))
-                    << "strips are exact";
-                EXPECT_LE(is_batch_of_one(m, n, bytes, Arithmetic::Auto), is_batch(m, n, bytes, Arithmetic::Auto));
+                EXPECT_EQ(is_batch(m, n, type, Arithmetic::Auto), kernel != BatchKernel::None);
+                EXPECT_EQ(is_batch(m, n, type, Arithmetic::FP16), !empty && (columns || cluster)) << "strips are exact";
+                EXPECT_LE(is_batch_of_one(m, n, type, Arithmetic::Auto), is_batch(m, n, type, Arithmetic::Auto));
             }
         }
     }
 }
 
 TEST(KernelChoice, StripsForFewAndForManyHaveTheSameBits) {
-    for (Index bytes : types) {
+    for (ScalarKind type : types) {
+        const Index bytes = bytes_of(type);
         Index last = 0;
-        for (const auto& [few, many] : strip_shapes(bytes)) {
+        for (const auto& [few, many] : strip_shapes(type)) {
             // rows, tiles a warp and columns of a panel decide the order of the sums
             EXPECT_EQ(few.rows(), many.rows());
             EXPECT_EQ(few.tiles, many.tiles);
@@ -90,20 +90,21 @@ TEST(KernelChoice, StripsForFewAndForManyHaveTheSameBits) {
             EXPECT_TRUE(takes_strips_for_many({few, many}, 132, 1 << 20));
         }
         EXPECT_EQ(last, 65536 / bytes) << "registers of a cluster of 8";
-        EXPECT_EQ(max_rows_in_strips(bytes), last);
+        EXPECT_EQ(max_rows_in_strips(type), last);
     }
 }
 
 TEST(KernelChoice, BlocksOfAPanelCoverItsRows) {
-    for (Index bytes : types) {
+    for (ScalarKind type : types) {
+        const Index bytes = bytes_of(type);
         for (Index m : sizes(1 << 24)) {
             if (m == 0) continue;
-            EXPECT_EQ(choose_panel(m, bytes) == PanelKernel::Strips, m <= 65536 / bytes);
+            EXPECT_EQ(choose_panel(m, type) == PanelKernel::Strips, m <= 65536 / bytes);
             for (Index n : {1, 15, 16, 17, 32}) {
-                SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << bytes << " bytes");
-                const auto [row, blocks, rows] = choose_panel_block(m, n, bytes);
+                SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << to_string(type));
+                const auto [row, blocks, rows] = choose_panel_block(m, n, type);
                 ASSERT_GE(row, 0);
-                const PanelBlockShape shape = panel_block_shapes(bytes)[row];
+                const PanelBlockShape shape = panel_block_shapes(type)[row];
                 EXPECT_TRUE(blocks >= 2 && blocks <= 16);
                 EXPECT_GE(blocks * rows, m);
                 EXPECT_EQ(rows % (32 * 16 / bytes), 0);
@@ -111,9 +112,9 @@ TEST(KernelChoice, BlocksOfAPanelCoverItsRows) {
                 EXPECT_TRUE(shape.cols == 4 || n <= panel_width / 2);
             }
             // blocks of half the width are for rows that registers then hold
-            const Index width = panel_block_width(m, bytes);
+            const Index width = panel_block_width(m, type);
             EXPECT_TRUE(width == panel_width ||
-                        !panel_block_shapes(bytes)[choose_panel_block(m, width, bytes).row].streams);
+                        !panel_block_shapes(type)[choose_panel_block(m, width, type).row].streams);
         }
     }
 }
@@ -135,16 +136,40 @@ TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
             for (Index p : {8, 64, 65, 104, 105, 512, 4096}) {
                 for (Arithmetic arithmetic :
                      {Arithmetic::Native, Arithmetic::Corrected, Arithmetic::FP16, study::TF32}) {
-                    EXPECT_EQ(choose_inner_product(m, k, p, 8, arithmetic), ProductKernel::Library);
-                    EXPECT_EQ(choose_subtracted_product(m, k, p, 8, arithmetic), ProductKernel::Library);
-                    EXPECT_NE(choose_update(m, k, p, 8, arithmetic), UpdateKernel::Corrected);
-                    EXPECT_EQ(choose_inner_product(m, k, p, 4, arithmetic) == ProductKernel::Halves,
+                    EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
+                    EXPECT_EQ(choose_subtracted_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
+                    EXPECT_NE(choose_update(m, k, p, ScalarKind::F64, arithmetic), UpdateKernel::Corrected);
+                    EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Halves,
                               takes_halves(arithmetic) && std::min({m, k, p}) >= 256);
                     EXPECT_TRUE(arithmetic != study::TF32 ||
-                                choose_inner_product(m, k, p, 4, arithmetic) == ProductKernel::Library);
+                                choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Library);
                 }
             }
         }
+    }
+}
+
+TEST(KernelChoice, ComplexNumbersAreNotTakenForRealOnesOfAsManyBytes) {
+    static_assert(bytes_of(ScalarKind::C64) == bytes_of(ScalarKind::F64));
+    for (ScalarKind type : {ScalarKind::C64, ScalarKind::C128}) {
+        SCOPED_TRACE(to_string(type));
+        // 3×3 would be a thread's, 20×20 a warp's, 1000×8 a cluster's, 1000×300 strips'
+        for (auto [m, n] : {std::pair<Index, Index>{3, 3}, {20, 20}, {1000, 8}, {1000, 300}, {1 << 20, 300}})
+            EXPECT_THROW(choose_batch(m, n, type), InvalidArgument) << m << "x" << n;
+        EXPECT_THROW(is_batch_of_one(3, 3, type, Arithmetic::Auto), InvalidArgument);
+        EXPECT_THROW(cluster_rows(type), InvalidArgument);
+        EXPECT_THROW(strip_shapes(type), InvalidArgument);
+        EXPECT_THROW(panel_block_shapes(type), InvalidArgument);
+        EXPECT_THROW(panel_block_width(100, type), InvalidArgument);
+        EXPECT_THROW(choose_panel(100, type), InvalidArgument);
+        EXPECT_THROW(choose_panel_block(100000, 32, type), InvalidArgument);
+        EXPECT_THROW(choose_update(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
+        EXPECT_THROW(choose_gram(4, type), InvalidArgument);
+        EXPECT_THROW(choose_solve(100, 4, 1, true, type), InvalidArgument);
+        EXPECT_THROW(choose_svd(100, type, false), InvalidArgument);
+        EXPECT_THROW(choose_svd(100, type, true), InvalidArgument);
+        EXPECT_THROW(choose_inner_product(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
+        EXPECT_THROW(choose_subtracted_product(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
     }
 }
 
@@ -178,28 +203,28 @@ std::string table_by(const std::string& head, Index end, Cells cells) {
 }
 
 /// Returns the most rows that each kernel of a batch has for n columns, as cells.
-std::string rows_by_kernel(Index n, Index bytes) {
+std::string rows_by_kernel(Index n, ScalarKind type) {
     std::string text;
     for (BatchKernel kernel : {BatchKernel::ThreadPerMatrix, BatchKernel::ThreadPerColumn,
                                BatchKernel::ClusterPerMatrix, BatchKernel::Strips}) {
         Index most = 0;
         // every kernel ends at a power of two
         for (Index m = 1; m <= 1 << 17; m *= 2) {
-            if (choose_batch(m, n, bytes).kernel == kernel) most = m;
+            if (choose_batch(m, n, type).kernel == kernel) most = m;
         }
-        EXPECT_NE(choose_batch(most + 1, n, bytes).kernel, kernel);
+        EXPECT_NE(choose_batch(most + 1, n, type).kernel, kernel);
         text += most > 0 ? fmt::format("| {} ", grouped(most)) : std::string("| – ");
     }
     return text;
 }
-std::string batch_table(Index bytes) {
+std::string batch_table(ScalarKind type) {
     return table_by("| columns | a thread a matrix | a thread a column | a cluster a matrix | strips |", 40,
-                    [&](Index n) { return rows_by_kernel(n, bytes); });
+                    [&](Index n) { return rows_by_kernel(n, type); });
 }
 
-std::string strip_table(Index bytes) {
+std::string strip_table(ScalarKind type) {
     std::string text = "| rows | columns | warps | the same for many |\n|---|---|---|---|\n";
-    for (const auto& [few, many] : strip_shapes(bytes)) {
+    for (const auto& [few, many] : strip_shapes(type)) {
         const auto cells = [](const StripShape& s) {
             return fmt::format("{} | {}", s.columns(),
                                s.cluster == 1 ? std::to_string(s.warps) : fmt::format("{} × {}", s.cluster, s.warps));
@@ -216,15 +241,15 @@ std::string strip_table(Index bytes) {
     return text;
 }
 
-std::string cholesky_table(Index bytes) {
+std::string cholesky_table(ScalarKind type) {
     constexpr std::array grams{"few_columns", "narrow", "gram", "gram, cuBLAS"};
     constexpr std::array solves{"few_columns",         "narrow",
                                 "solve_right",         "solve_corrected or solve_right",
                                 "solve_right, cuBLAS", "solve_corrected or solve_right, cuBLAS"};
     constexpr std::array squares{"one block", "cuSOLVER"}, tops{"one block", "cuBLAS"};
     return table_by("| columns | AᵀA | A R⁻¹ | Cholesky factor | V and T |", 400, [&](Index n) {
-        return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, bytes))),
-                           solves.at(static_cast<int>(choose_solve(1000000, n, 1, true, bytes))),
+        return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, type))),
+                           solves.at(static_cast<int>(choose_solve(1000000, n, 1, true, type))),
                            squares.at(static_cast<int>(choose_cholesky(n))),
                            tops.at(static_cast<int>(choose_reconstruction(n))));
     });
@@ -234,9 +259,10 @@ TEST(KernelChoice, ReadmeShowsTheTables) {
     const auto path = std::filesystem::path(__FILE__).parent_path().parent_path() / "src/cuda/README.md";
     std::ostringstream readme;
     readme << std::ifstream(path).rdbuf();
-    for (const std::string& table :
-         {batch_table(4), batch_table(8), strip_table(4), strip_table(8), cholesky_table(4), cholesky_table(8)}) {
-        EXPECT_NE(readme.str().find("\n" + table), std::string::npos) << "src/cuda/README.md lacks:\n" << table;
+    for (ScalarKind type : types) {
+        for (const std::string& table : {batch_table(type), strip_table(type), cholesky_table(type)}) {
+            EXPECT_NE(readme.str().find("\n" + table), std::string::npos) << "src/cuda/README.md lacks:\n" << table;
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 // Plans are pure values: what they promise, what they refuse, and that no size overflows them.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <complex>
 #include <filesystem>
 #include <limits>
 #include <random>
@@ -22,6 +24,8 @@
 #include "quoin/file_qr.hpp"
 #include "quoin/options.hpp"
 #include "quoin/out_of_core.hpp"
+#include "quoin/qr.hpp"
+#include "quoin/scalar.hpp"
 #include "quoin/study.hpp"
 
 namespace quoin::test {
@@ -77,7 +81,7 @@ TYPED_TEST(PlanOf, AutoTakesTheMethodOfLeastTime) {
     using T = TypeParam;
     std::mt19937 random(5);
     std::uniform_real_distribution<double> rows(0, 23), cols(0, 11);
-    const auto time = [](const Plan& plan) { return modelled_time(plan, Tuning<Host>::step_times(sizeof(T))); };
+    const auto time = [](const Plan& plan) { return modelled_time(plan, Tuning<Host>::step_times(scalar_kind<T>)); };
     for (int i = 0; i < 300; ++i) {
         const Index m = Index(std::exp2(rows(random))), n = Index(std::exp2(cols(random)));
         for (const QForm q : q_forms) {
@@ -202,12 +206,47 @@ TYPED_TEST(PlanOf, AutoNamesAMethodAndConditionalMethodsHaveAFallback) {
             const Plan p = this->plan(m, n, {.q = q});
             EXPECT_EQ(p.rows, m);
             EXPECT_EQ(p.cols, n);
-            EXPECT_EQ(p.element_bytes, int(sizeof(TypeParam)));
+            EXPECT_EQ(p.scalar, scalar_kind<TypeParam>);
             EXPECT_EQ(p.q, q);
             EXPECT_NE(p.method, Method::Auto);
             EXPECT_EQ(p.fallback() != Method::Auto, is_conditional(p.method));
             EXPECT_FALSE(is_conditional(p.fallback()));
         }
+}
+
+TEST(ScalarKind, IsKnownByItsNameAndNotByItsBytes) {
+    static_assert(scalar_kind<float> == ScalarKind::F32 && scalar_kind<double> == ScalarKind::F64);
+    static_assert(scalar_kind<std::complex<float>> == ScalarKind::C64);
+    static_assert(scalar_kind<std::complex<double>> == ScalarKind::C128);
+    const auto expect = [](ScalarKind kind, const std::string& name, std::size_t bytes) {
+        EXPECT_EQ(to_string(kind), name);
+        EXPECT_EQ(bytes_of(kind), static_cast<int>(bytes)) << name;
+    };
+    expect(ScalarKind::F32, "f32", sizeof(float));
+    expect(ScalarKind::F64, "f64", sizeof(double));
+    expect(ScalarKind::C64, "c64", sizeof(std::complex<float>));
+    expect(ScalarKind::C128, "c128", sizeof(std::complex<double>));
+}
+
+TEST(ScalarKind, TablesHaveNoEntryForComplexNumbers) {
+    EXPECT_EQ(entry_for(ScalarKind::F32, 1, 2), 1);
+    EXPECT_EQ(entry_for(ScalarKind::F64, 1, 2), 2);
+    for (const ScalarKind kind : {ScalarKind::C64, ScalarKind::C128}) {
+        expect_refused("the tables of f32 and f64 have no entry for " + std::string(to_string(kind)),
+                       [&] { Tuning<Host>::step_times(kind); });
+    }
+    EXPECT_NE(&Tuning<Host>::step_times(ScalarKind::F32), &Tuning<Host>::step_times(ScalarKind::F64));
+}
+
+TYPED_TEST(PlanOf, APlanOfOtherNumbersIsRefused) {
+    const std::string own = to_string(scalar_kind<TypeParam>);
+    for (const ScalarKind other : {ScalarKind::F32, ScalarKind::F64, ScalarKind::C64, ScalarKind::C128}) {
+        Plan plan = this->plan(3, 2, {});
+        if (other == plan.scalar) continue;
+        plan.scalar = other;
+        expect_refused(fmt::format("the plan is for 3 x 2 {}, and A is 3 x 2 {}", to_string(other), own),
+                       [&] { qr(this->ctx, Matrix<TypeParam>(3, 2), plan); });
+    }
 }
 
 TYPED_TEST(PlanOf, AMethodAskedForByNameIsTaken) {

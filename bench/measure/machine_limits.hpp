@@ -1,6 +1,6 @@
 #pragma once
 
-#include "quoin/io.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin::cli {
 
@@ -12,7 +12,7 @@ struct MachineLimits {
     double arithmetic_f64 = 0;  ///< flop/s of the faster of dgemm and Quoin's kernels in cache; 0 if not measured
     double copy = 0;            ///< bytes read and written a second by a large copy
 
-    double arithmetic(DType dtype) const { return dtype == DType::F32 ? arithmetic_f32 : arithmetic_f64; }
+    double arithmetic(ScalarKind dtype) const { return entry_for(dtype, arithmetic_f32, arithmetic_f64); }
 };
 
 MachineLimits measure_machine_limits(bool f32, bool f64);

@@ -211,10 +211,11 @@ Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<con
     return measure_factorization(ctx, A, operation, settings);
 }
 
-double limit_fraction(Operation operation, Index m, Index n, DType dtype, const MachineLimits& limits, double seconds) {
+double limit_fraction(Operation operation, Index m, Index n, ScalarKind dtype, const MachineLimits& limits,
+                      double seconds) {
     const bool writes_result = operation != Operation::ROnly && operation != Operation::Lstsq;
-    const double bytes = (writes_result ? 2.0 : 1.0) * static_cast<double>(m) * static_cast<double>(n) *
-                         (dtype == DType::F32 ? sizeof(float) : sizeof(double));
+    const double bytes =
+        (writes_result ? 2.0 : 1.0) * static_cast<double>(m) * static_cast<double>(n) * bytes_of(dtype);
     return std::max(operation_flops(operation, m, n) / limits.arithmetic(dtype), bytes / limits.copy) / seconds;
 }
 

@@ -62,6 +62,7 @@ Measurement measure_case(Context<Host>& ctx, Operation operation, MatrixView<con
 
 /// The least time the machine could take over the time taken: the larger of flops / arithmetic rate and compulsory
 /// bytes / copy rate, over `seconds`. Compulsory: A read once, Q or the reflectors written once.
-double limit_fraction(Operation operation, Index m, Index n, DType dtype, const MachineLimits& limits, double seconds);
+double limit_fraction(Operation operation, Index m, Index n, ScalarKind dtype, const MachineLimits& limits,
+                      double seconds);
 
 }  // namespace quoin::cli

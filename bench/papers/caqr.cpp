@@ -45,14 +45,14 @@ public:
           cases_(arguments, {Reference::Cusolver, Reference::Blas2, Reference::Lapack}, false, /*table=*/false) {}
 
     void run() {
-        arguments_.for_each_dtype({DType::F32}, [&]<class T>(T) { run<T>(); });
+        arguments_.for_each_dtype({ScalarKind::F32}, [&]<class T>(T) { run<T>(); });
         cases_.write_trace();
     }
 
 private:
     template <class T>
     void run() {
-        print_header(dtype_of<T>);
+        print_header(scalar_kind<T>);
         Options caqr = arguments_.common.options;
         caqr.method = Method::CAQR;
         const std::vector<DeviceCases::Variant> variants = {{Operation::Geqrf, arguments_.common.options},
@@ -66,7 +66,7 @@ private:
                     std::vector<double> cells;
                     for (std::size_t v = 0; v < variants.size(); ++v) {
                         const BenchRow row =
-                            bench_row(shape, dtype_of<T>, variants[v].first, results[v], cases_.limits());
+                            bench_row(shape, scalar_kind<T>, variants[v].first, results[v], cases_.limits());
                         if (!paper_.speedups) cells.push_back(row.gflops);
                         for (const TimedReference& r : references) {
                             const BenchRow compared = against(row, to_string(r.reference), r.seconds, r.joules);
@@ -96,7 +96,7 @@ private:
         }
     }
 
-    void print_header(DType dtype) const {
+    void print_header(ScalarKind dtype) const {
         if (arguments_.common.json) return;
         fmt::print("\n{}\nHere: {}. Published in 2011: {}.\n\n{:>12}", paper_.title, to_string(dtype), paper_.published,
                    "matrix");

@@ -49,7 +49,7 @@ const CodeName& name_of(Code code) { return codes[static_cast<int>(code)]; }
 
 struct Row {
     Shape shape;
-    DType dtype;
+    ScalarKind dtype;
     Code code;
     int threads;
     Index width;  ///< of a panel; 0: none
@@ -69,7 +69,9 @@ public:
         results_.say("Modified Gram-Schmidt, GFLOP/s = 2mn²/T\n{}\n", where);
         warn_about_host();
         const std::vector<Shape> shapes = arguments_.shapes_or(squares(gram_schmidt_orders));
-        const auto for_each_dtype = [&](auto work) { arguments_.for_each_dtype({DType::F32, DType::F64}, work); };
+        const auto for_each_dtype = [&](auto work) {
+            arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, work);
+        };
         for_each_dtype([&]<class T>(T) {
             for (const Shape shape : shapes) compare<T>(shape);
         });
@@ -83,7 +85,7 @@ private:
     template <class T>
     Row measure(const Matrix<T>& A, Code code, Context<Host>& ctx, Index width, bool accuracy) {
         const Index m = A.rows(), n = A.cols();
-        Row row{{m, n}, dtype_of<T>, code, code == Code::Elementwise ? 1 : ctx.threads(), width};
+        Row row{{m, n}, scalar_kind<T>, code, code == Code::Elementwise ? 1 : ctx.threads(), width};
         Options options = arguments_.common.options;
         options.method =
             code == Code::Cgs || code == Code::CgsTwice ? Method::ClassicalGramSchmidt : Method::ModifiedGramSchmidt;
@@ -151,7 +153,7 @@ private:
     void compare(Shape shape) {
         const Matrix<T> A = random<T>(shape);
         results_.say("\n{} x {} {:<26} {:>10} {:>10} {:>12} {:>12} {:>12}\n", shape.rows, shape.cols,
-                     to_string(dtype_of<T>), "seconds", "GFLOP/s", "/ unblocked", "‖I − QᵀQ‖", "residual");
+                     to_string(scalar_kind<T>), "seconds", "GFLOP/s", "/ unblocked", "‖I − QᵀQ‖", "residual");
         double unblocked = 0, mgs = 0;
         for (Code code = Code::Elementwise; code <= Code::Lapack; code = Code(int(code) + 1)) {
             if (code == Code::Elementwise && shape.cols > max_elementwise_cols) continue;
@@ -169,7 +171,7 @@ private:
     /// Figure 4: GFLOP/s over the width of a panel, the best of each line marked.
     template <class T>
     void vary_width(const std::vector<Shape>& shapes) {
-        results_.say("\nGFLOP/s over the columns of a panel, {}\n{:<24}", to_string(dtype_of<T>), "");
+        results_.say("\nGFLOP/s over the columns of a panel, {}\n{:<24}", to_string(scalar_kind<T>), "");
         for (const Index width : widths) results_.say("{:>9}", width);
         results_.say("{:>9}\n", "best");
         for (const Shape shape : shapes) {
@@ -194,7 +196,8 @@ private:
     template <class T>
     void vary_threads(Shape shape) {
         const Matrix<T> A = random<T>(shape);
-        results_.say("\nGFLOP/s over threads, {} x {} {}\n{:<24}", shape.rows, shape.cols, to_string(dtype_of<T>), "");
+        results_.say("\nGFLOP/s over threads, {} x {} {}\n{:<24}", shape.rows, shape.cols, to_string(scalar_kind<T>),
+                     "");
         std::vector<int> counts;
         for (int t = 1; t < ctx_.threads(); t *= 2) counts.push_back(t);
         counts.push_back(ctx_.threads());

@@ -32,13 +32,13 @@ public:
 
     void run() {
         const std::vector<Shape> sizes = arguments_.shapes_or(squares(gram_schmidt_orders));
-        arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) {
+        arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) {
             kernels<T>(sizes.back());
             steps<T>(sizes.back());
             results_.say(
                 "\nFigure 9: modified Gram-Schmidt, {}, GFLOP/s = 2mn²/T\n{:>12} {:<26} {:>10} {:>10} {:>12} {:>12} "
                 "{:>12}\n",
-                quoin::to_string(dtype_of<T>), "matrix", "code", "seconds", "GFLOP/s", "/ cuBLAS", "‖I − QᵀQ‖",
+                quoin::to_string(scalar_kind<T>), "matrix", "code", "seconds", "GFLOP/s", "/ cuBLAS", "‖I − QᵀQ‖",
                 "residual");
             for (const Shape shape : sizes) codes<T>(shape);
         });
@@ -54,7 +54,7 @@ private:
         double seconds = 0;
     };
 
-    void report(Shape size, DType dtype, const char* code, const Choice* choice, Index left, double seconds,
+    void report(Shape size, ScalarKind dtype, const char* code, const Choice* choice, Index left, double seconds,
                 double rate, double orthogonality = -1, double residual = -1) {
         JsonLine json = case_line(size, dtype);
         json.add("code", code).add("access", choice ? name_of(choice->access) : "");
@@ -87,7 +87,7 @@ private:
                     "a block\n{:>8}",
                     dots ? 7 : 6, dots ? "dot products" : "orthogonalization",
                     access == Access::Direct ? "direct access" : "through shared memory", size.rows, size.cols,
-                    quoin::to_string(dtype_of<T>), "");
+                    quoin::to_string(scalar_kind<T>), "");
                 for (const int ny : columns_a_block) results_.say("{:>9}", ny);
                 results_.say("\n");
                 Choice& best = dots ? dots_ : updates_;
@@ -104,7 +104,7 @@ private:
                         const double rate = 1e-9 * flops / seconds;
                         choice.seconds = seconds;
                         results_.say("{:>9.1f}", rate);
-                        report(size, dtype_of<T>, dots ? "dot-products" : "orthogonalization", &choice, -1, seconds,
+                        report(size, scalar_kind<T>, dots ? "dot-products" : "orthogonalization", &choice, -1, seconds,
                                rate);
                         if (best.seconds == 0 || seconds < best.seconds) best = choice;
                     }
@@ -136,7 +136,7 @@ private:
         set_identity<T>(ctx_, size.cols, R.view());
         results_.say(
             "\nFigure 8: µs of an orthogonalization by direct access over the columns that are left, {} x {} {}\n{:>8}",
-            size.rows, size.cols, quoin::to_string(dtype_of<T>), "");
+            size.rows, size.cols, quoin::to_string(scalar_kind<T>), "");
         for (const BlockShape shape : some) results_.say("{:>9}", fmt::format("{}x{}", shape.nx, shape.ny));
         results_.say("\n");
         for (Index left = 16; left < size.cols; left *= 2) {
@@ -151,7 +151,7 @@ private:
                                                          }) /
                                        launches;
                 results_.say("{:>9.1f}", 1e6 * seconds);
-                report(size, dtype_of<T>, "orthogonalization", &choice, left, seconds,
+                report(size, scalar_kind<T>, "orthogonalization", &choice, left, seconds,
                        2e-9 * static_cast<double>(size.rows) * static_cast<double>(left) / seconds);
             }
             results_.say("\n");
@@ -200,7 +200,7 @@ private:
             if (blas2 == 0) blas2 = seconds;
             if (std::string(code.name) == "mgs") mgs = seconds;
             const double orthogonality = bench::orthogonality(ctx_, Q), residual = bench::residual(ctx_, A, Q, R);
-            report(size, dtype_of<T>, code.name, nullptr, -1, seconds, gram_schmidt_gflops(size, seconds),
+            report(size, scalar_kind<T>, code.name, nullptr, -1, seconds, gram_schmidt_gflops(size, seconds),
                    orthogonality, residual);
             results_.say("{:>12} {:<26} {:>10.4g} {:>10.1f} {:>11.1f}x {:>12.2e} {:>12.2e}\n", to_string(size),
                          code.text, seconds, gram_schmidt_gflops(size, seconds), blas2 / seconds, orthogonality,

@@ -49,7 +49,7 @@ Matrix<double> near_one_line(Context<Host>& ctx, double kappa) {
 template <class T>
 void measure_laws(Context<Host>& ctx, Results& results) {
     using enum Reorthogonalization;
-    constexpr DType dtype = dtype_of<T>;
+    constexpr ScalarKind dtype = scalar_kind<T>;
     const Law laws[] = {{"cgs", "CGS", law_options(Method::ClassicalGramSchmidt)},
                         {"mgs", "MGS", law_options(Method::ModifiedGramSchmidt)},
                         {"cgs-selective", "CGS, sel.", law_options(Method::ClassicalGramSchmidt, Selective)},
@@ -61,7 +61,7 @@ void measure_laws(Context<Host>& ctx, Results& results) {
     for (const Law& law : laws) results.say("{:>13}", law.text);
     results.say("\n");
     const Index m = law_shape.rows, n = law_shape.cols;
-    for (double kappa = 10; kappa < 1.01 * (dtype == DType::F32 ? 1e6 : 1e15); kappa *= 10) {
+    for (double kappa = 10; kappa < 1.01 * (dtype == ScalarKind::F32 ? 1e6 : 1e15); kappa *= 10) {
         throw_if_interrupted();
         const Matrix<double> exact = near_one_line(ctx, kappa);
         Matrix<T> A(m, n);
@@ -88,7 +88,7 @@ void bench_orthogonality(const BenchArguments& arguments) {
     results.describe("singular values 1, 1/κ, …, 1/κ");
     results.say("‖I − QᵀQ‖_F of {} x {} matrices with singular values 1, 1/κ, …, 1/κ\n", law_shape.rows,
                 law_shape.cols);
-    arguments.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { measure_laws<T>(ctx, results); });
+    arguments.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) { measure_laws<T>(ctx, results); });
 }
 
 }  // namespace quoin::cli

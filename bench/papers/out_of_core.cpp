@@ -70,7 +70,7 @@ public:
         watch = {};
         const bench::PageLocked locked(A.data(), static_cast<std::size_t>(m) * static_cast<std::size_t>(n) * sizeof(T));
         results_.say("\n{} x {} {}: {} in the host's memory, made in {:.3g} s, {} in {:.3g} s; {} of the GPU's\n", m, n,
-                     to_string(dtype_of<T>), format_byte_size(double(m) * double(n) * sizeof(T)), made,
+                     to_string(scalar_kind<T>), format_byte_size(double(m) * double(n) * sizeof(T)), made,
                      locked.locked() ? "pinned" : "refused to be pinned", watch.seconds(),
                      format_byte_size(double(arguments_.gpu_memory)));
         results_.say("{:>28} {:>7} {:>8} {:>8} {:>8} {:>17} {:>17} {:>7} {:>9} {:>9} {:>9}\n", "", "block", "s",
@@ -151,7 +151,7 @@ private:
                          "the paper, on a V100:", seconds_or_dash(paper.in), seconds_or_dash(paper.out),
                          seconds_or_dash(paper.products), seconds_or_dash(paper.panels), paper.block);
         }
-        JsonLine line = case_line(shape, dtype_of<T>);
+        JsonLine line = case_line(shape, scalar_kind<T>);
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
         line.add("reorthogonalized", plan.reorthogonalize).add("memory_cap", arguments_.gpu_memory);
         line.add("asked_block", arguments_.block).add("block", plan.block).add("seconds", report.seconds);
@@ -183,7 +183,7 @@ private:
 
 void bench_out_of_core(const BenchArguments& arguments) {
     make_context(arguments.common);  // sets the threads of the program's own loops
-    arguments.for_each_dtype({DType::F32}, [&]<class T>(T) {
+    arguments.for_each_dtype({ScalarKind::F32}, [&]<class T>(T) {
         Context<Cuda> ctx = device_context();
         const InterruptGuard guard(ctx);
         OutOfCoreBench<T> bench(arguments, ctx);

@@ -103,7 +103,7 @@ OnlineRow run_online(Context<D>& ctx, Index timed) {
 }
 
 JsonLine line_of(const OnlineRow& row) {
-    JsonLine json = case_line({stream.bytes(), row.frames}, DType::F32);
+    JsonLine json = case_line({stream.bytes(), row.frames}, ScalarKind::F32);
     json.add("code", "quoin").add("method", "online").add("route", "").add("iterations", row.frames);
     json.add("iterations_per_second", row.rate());
     json.add_measured("seconds_to_1e-3", -1).add_measured("seconds_to_1e-5", -1);
@@ -114,7 +114,7 @@ JsonLine line_of(const OnlineRow& row) {
 }
 
 JsonLine line_of(const PursuitRow& row) {
-    JsonLine json = case_line({width * height, frames}, DType::F32);
+    JsonLine json = case_line({width * height, frames}, ScalarKind::F32);
     json.add("code", "quoin").add("method", to_string(row.pursuit)).add("route", to_string(row.route));
     json.add("iterations", row.last.iteration).add("iterations_per_second", row.rate());
     json.add_measured("seconds_to_1e-3", row.seconds_to(0)).add_measured("seconds_to_1e-5", row.seconds_to(1));

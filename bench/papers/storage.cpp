@@ -54,10 +54,10 @@ public:
 
     void run() {
         if (arguments_.shapes.empty()) {
-            arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { products<T>(); });
-            arguments_.for_each_dtype({DType::F32, DType::F64}, [&]<class T>(T) { blocks<T>(); });
+            arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) { products<T>(); });
+            arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) { blocks<T>(); });
         }
-        arguments_.for_each_dtype({DType::F64}, [&]<class T>(T) { factorizations<T>(); });
+        arguments_.for_each_dtype({ScalarKind::F64}, [&]<class T>(T) { factorizations<T>(); });
     }
 
 private:
@@ -79,12 +79,12 @@ private:
         std::map<std::string, double> seconds;
         for (std::size_t r = 0; r < runs.size(); ++r) {
             seconds[runs[r].name] = medians[r];
-            add(op, shape, columns, dtype_of<T>, runs[r].name, medians[r],
+            add(op, shape, columns, scalar_kind<T>, runs[r].name, medians[r],
                 meter ? joules_of(*meter, runs[r].run, medians[r]) : -1);
         }
         return seconds;
     }
-    void add(const char* op, Shape shape, Index columns, DType dtype, const std::string& code, double seconds,
+    void add(const char* op, Shape shape, Index columns, ScalarKind dtype, const std::string& code, double seconds,
              double joules) {
         const double gflop_per_joule = joules < 0 ? -1 : 1e-9 * factor_flops(shape.rows, shape.cols) / joules;
         if (joules >= 0) joules_.push_back({shape, code, joules, gflop_per_joule});
@@ -129,10 +129,10 @@ private:
             "Tesla K20m "
             "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
             "{:>10}\n",
-            to_string(dtype_of<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
+            to_string(scalar_kind<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
             fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
         for (const Shape shape : arguments_.shapes_or(squares(orders))) {
-            unless_too_large(shape, dtype_of<T>, [&] {
+            unless_too_large(shape, scalar_kind<T>, [&] {
                 const auto [m, n] = shape;
                 Matrix<T, D> A(ctx_, m, n);
                 fill(ctx_, A);
@@ -225,10 +225,10 @@ private:
     template <class T>
     void products() {
         results_.say("\nQᵀC, {}, seconds\n\n{:>14}  {:>8}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>9}\n",
-                     to_string(dtype_of<T>), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S",
+                     to_string(scalar_kind<T>), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S",
                      "required");
         for (const Application& application : applications) {
-            unless_too_large(application.shape, dtype_of<T>, [&] {
+            unless_too_large(application.shape, scalar_kind<T>, [&] {
                 const auto [m, n] = application.shape;
                 Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
                 fill(ctx_, A);
@@ -258,7 +258,7 @@ private:
     template <class T>
     void blocks() {
         const Index n = block_order;
-        unless_too_large({n, n}, dtype_of<T>, [&] {
+        unless_too_large({n, n}, scalar_kind<T>, [&] {
             Matrix<T, D> A(ctx_, n, n);
             fill(ctx_, A);
             const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
@@ -274,7 +274,7 @@ private:
                     return seconds_of(ctx_, [&] { rival.orgqr(ctx_, work.view()); });
                 });
             results_.say("\nQ([{}, {}), [{}, {})) of {}x{}, {}: {:.4g} s with T, {:.4g} s with S", last.begin, last.end,
-                         last.begin, last.end, n, n, to_string(dtype_of<T>), seconds["t"], seconds["s"]);
+                         last.begin, last.end, n, n, to_string(scalar_kind<T>), seconds["t"], seconds["s"]);
             if (wants_rival()) {
                 results_.say("; orgqr of all Q {:.4g} s: ratios {:.1f} (required: 8) and {:.1f} (50)", seconds["orgqr"],
                              seconds["orgqr"] / seconds["t"], seconds["orgqr"] / seconds["s"]);

@@ -69,7 +69,7 @@ private:
         results_.say("{:>12} {:<12} {:<10} {:<8} {:>10.4g} {:>10.0f} {:>12.2f} {:>9} {:>12.2e} {:>12.2e}\n", "",
                      row.method, row.arithmetic, row.reorthogonalization, seconds, gram_schmidt_gflops(shape, seconds),
                      ratio, required, orthogonality, residual);
-        JsonLine json = case_line(shape, DType::F32);
+        JsonLine json = case_line(shape, ScalarKind::F32);
         json.add("method", row.method)
             .add("arithmetic", row.arithmetic)
             .add("reorthogonalization", row.reorthogonalization);

@@ -80,7 +80,7 @@ public:
             update += 4.0 * tree.rows * tree.width * (n - first);
         }
         const double nodes = ms[FactorNodes] + ms[ApplyNodes];
-        std::printf("%s,%lld,%lld,%lld,%lld,%.0f,%.0f,%.3f", to_string(dtype_of<T>),
+        std::printf("%s,%lld,%lld,%lld,%lld,%.0f,%.0f,%.3f", to_string(scalar_kind<T>),
                     static_cast<long long>(shape.leaf_rows), static_cast<long long>(shape.panel_width),
                     static_cast<long long>(shape.fan_in), static_cast<long long>(shape.domain_leaves),
                     update / ms[ApplyLeaves] / 1e6, factor / ms[FactorLeaves] / 1e6,

@@ -135,7 +135,7 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, Index& value, 
     return add_parsed(command, name, "N", set, description);
 }
 
-CLI::Option* add_dtype(CLI::App& command, DType& dtype, const std::string& description) {
+CLI::Option* add_dtype(CLI::App& command, ScalarKind& dtype, const std::string& description) {
     const auto set = [&dtype](const std::string& text) { dtype = parse_dtype("--dtype", text); };
     return add_parsed(command, "--dtype", "TYPE", set, description);
 }
@@ -190,8 +190,8 @@ Shape parse_shape(const std::string& argument, const std::string& text) {
     return shape;
 }
 
-DType parse_dtype(const std::string& argument, const std::string& text) {
-    return parse_name(argument, text, {DType::F32, DType::F64});
+ScalarKind parse_dtype(const std::string& argument, const std::string& text) {
+    return parse_name(argument, text, {ScalarKind::F32, ScalarKind::F64});
 }
 
 }  // namespace quoin::cli

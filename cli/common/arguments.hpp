@@ -92,7 +92,7 @@ template <class Value>
 Value parse_name(const std::string& argument, const std::string& text, std::initializer_list<Value> values) {
     return parse_name(argument, text, std::span<const Value>(values.begin(), values.size()));
 }
-DType parse_dtype(const std::string& argument, const std::string& text);
+ScalarKind parse_dtype(const std::string& argument, const std::string& text);
 
 /// Adds the option `name` KIND, whose text goes to `set`.
 CLI::Option* add_parsed(CLI::App& command, const std::string& name, const std::string& kind,
@@ -116,12 +116,12 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, Target& valu
 /// Adds the option `name` N: a size.
 CLI::Option* add_size(CLI::App& command, const std::string& name, Index& value, const std::string& description);
 /// Adds --dtype: f32 or f64.
-CLI::Option* add_dtype(CLI::App& command, DType& dtype, const std::string& description);
+CLI::Option* add_dtype(CLI::App& command, ScalarKind& dtype, const std::string& description);
 
-/// Calls `f(T{})` with T = float or double as `dtype` says.
+/// Calls `f(T{})` with T = float or double as `dtype` says. Throws InvalidArgument for complex numbers.
 template <class F>
-decltype(auto) with_dtype(DType dtype, F&& f) {
-    return dtype == DType::F32 ? f(float{}) : f(double{});
+decltype(auto) with_dtype(ScalarKind dtype, F&& f) {
+    return entry_for(dtype, true, false) ? f(float{}) : f(double{});
 }
 
 }  // namespace quoin::cli

@@ -46,7 +46,7 @@ struct FilePlan {
     int ranks = 1;             ///< that share the rows of the file
     Index first_row = 0;       ///< of this rank
     Index all_rows = 0;        ///< of the file
-    int element_bytes = 0;
+    ScalarKind scalar = ScalarKind::F64;
     FileRoute route = FileRoute::RowBlocks;
     bool want_q = true;
     bool stored = false;                         ///< of RowBlocks: SecondPass::Stored

@@ -3,22 +3,13 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "quoin/matrix.hpp"
 #include "quoin/owned.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
-
-/// The type of the numbers in a file.
-enum class DType { F32, F64 };
-/// "f32", "f64".
-const char* to_string(DType dtype);
-/// The DType of a T.
-template <class T>
-requires std::is_same_v<T, float> || std::is_same_v<T, double>
-inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::F32 : DType::F64;
 
 /// Choices that a file itself does not make. All but the last are for tables in text (CSV). Messages name them by the
 /// program's options: --decimal is `decimal`.
@@ -65,7 +56,7 @@ public:
 
     Index rows() const;
     Index cols() const;
-    DType dtype() const;
+    ScalarKind dtype() const;
     /// Returns the name that messages use.
     const std::string& path() const;
     /// Reports which line was read as a header and what was left out of the matrix, in words that can follow the path;

@@ -10,6 +10,7 @@
 
 #include "quoin/context.hpp"
 #include "quoin/matrix.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
 
@@ -234,7 +235,7 @@ struct PivotPlan : Pivoting {  // `kind` is never Auto
 /// Results are reproducible bit for bit for a given plan on one machine, whatever the number of threads.
 struct Plan {
     Index rows = 0, cols = 0;
-    int element_bytes = 0;
+    ScalarKind scalar = ScalarKind::F64;
     Method method = Method::Auto;                ///< never Auto
     QOptions q = QForm::Any;                     ///< the route of its full T is never Auto
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto

@@ -45,7 +45,7 @@ struct OutOfCoreRates {
 /// The choices for one shape, and their costs. A pure value.
 struct OutOfCorePlan {
     Index rows = 0, cols = 0;
-    int element_bytes = 0;
+    ScalarKind scalar = ScalarKind::F64;
     OutOfCoreMethod method = OutOfCoreMethod::Householder;
     Arithmetic arithmetic = Arithmetic::Native;
     bool reorthogonalize = false;

@@ -40,7 +40,7 @@ struct RouteOptions {
 /// By blocks of rows (StreamingR, or StreamingQR with Q), and its costs. A pure value.
 struct StreamPlan {
     Index cols = 0, right_hand_sides = 0;
-    int element_bytes = 0;
+    ScalarKind scalar = ScalarKind::F64;
     bool with_q = false;
     RowBlocks blocks;
     double memory_bytes = 0;             ///< the cap

@@ -4,13 +4,42 @@
 #include <complex>
 #include <concepts>
 #include <limits>
+#include <string>
 #include <type_traits>
+
+#include "quoin/error.hpp"
 
 namespace quoin {
 
-/// Properties of a scalar: its real type, its name in messages and the unit roundoff. If entries are within
-/// 2^±safe_exponent, sums of squares of up to 2^60 of them neither overflow nor lose bits. `has_halves`: whether three
-/// products of f16 make one of this type.
+/// The types of numbers, in NumPy's names: C64 is std::complex<float>, C128 is std::complex<double>. F64 and C64 have
+/// equally many bytes, so bytes do not tell types apart.
+enum class ScalarKind { F32, F64, C64, C128 };
+/// "f32", "f64", "c64", "c128".
+constexpr const char* to_string(ScalarKind kind) {
+    constexpr const char* names[] = {"f32", "f64", "c64", "c128"};
+    return names[static_cast<int>(kind)];
+}
+/// Returns the bytes of one number.
+constexpr int bytes_of(ScalarKind kind) {
+    constexpr int bytes[] = {4, 8, 8, 16};
+    return bytes[static_cast<int>(kind)];
+}
+/// Returns `f32` or `f64`, the entries of a table for these types. Throws InvalidArgument for complex numbers: no table
+/// has measurements of them.
+template <class Entry>
+constexpr Entry entry_for(ScalarKind kind, Entry f32, Entry f64) {
+    switch (kind) {
+        case ScalarKind::F32: return f32;
+        case ScalarKind::F64: return f64;
+        case ScalarKind::C64:
+        case ScalarKind::C128: break;
+    }
+    throw InvalidArgument(std::string("the tables of f32 and f64 have no entry for ") + to_string(kind));
+}
+
+/// Properties of a scalar: its kind, its real type and the unit roundoff. If entries are within 2^±safe_exponent, sums
+/// of squares of up to 2^60 of them neither overflow nor lose bits. `has_halves`: whether three products of f16 make
+/// one of this type.
 template <class T>
 struct Scalar;
 
@@ -19,7 +48,7 @@ template <>
 struct Scalar<float> {
     /// The type of real parts.
     using Real = float;
-    static constexpr const char* name = "f32";
+    static constexpr ScalarKind kind = ScalarKind::F32;
     static constexpr double u = std::numeric_limits<float>::epsilon() / 2;
     static constexpr int safe_exponent = 30;
     static constexpr float safe_entry = 0x1p30f;
@@ -30,7 +59,7 @@ template <>
 struct Scalar<double> {
     /// The type of real parts.
     using Real = double;
-    static constexpr const char* name = "f64";
+    static constexpr ScalarKind kind = ScalarKind::F64;
     static constexpr double u = std::numeric_limits<double>::epsilon() / 2;
     static constexpr int safe_exponent = 400;
     static constexpr double safe_entry = 0x1p400;
@@ -39,9 +68,13 @@ struct Scalar<double> {
 /// The limits for safe sums of squares apply to the real and the imaginary part.
 template <class R>
 struct Scalar<std::complex<R>> : Scalar<R> {
-    static constexpr const char* name = std::is_same_v<R, float> ? "complex f32" : "complex f64";
+    static constexpr ScalarKind kind = std::is_same_v<R, float> ? ScalarKind::C64 : ScalarKind::C128;
     static constexpr bool has_halves = false;
 };
+
+/// The ScalarKind of a T.
+template <class T>
+inline constexpr ScalarKind scalar_kind = Scalar<T>::kind;
 
 /// The type of the real part of a T.
 template <class T>

@@ -2,6 +2,7 @@
 
 // Which kernel serves which shape on a GPU. Each operation has one function here, whose result its caller switches on.
 // A kernel that is compiled for several sizes has a table of them here; the first row that holds the operand serves it.
+// The tables are for f32 and f64. Functions that depend on the scalar throw InvalidArgument for complex numbers.
 // Plain C++ without device code: tests/kernel_choice_test.cpp runs it on any machine, and compares README.md with it.
 // tuning.hpp has the block sizes of the methods, and when a method pays.
 
@@ -68,19 +69,18 @@ inline constexpr ClusterRows cluster_rows_f32[] = {{4, 8, 512, 65536},  {8, 4, 5
                                                    {16, 2, 512, 16384}, {16, 4, 512, 32768}, {32, 2, 256, 8192}};
 inline constexpr ClusterRows cluster_rows_f64[] = {
     {4, 8, 512, 65536}, {8, 4, 512, 32768}, {16, 2, 512, 16384}, {32, 2, 256, 2048}};
-constexpr std::span<const ClusterRows> cluster_rows(Index element_bytes) {
-    if (element_bytes == sizeof(float)) return cluster_rows_f32;
-    return cluster_rows_f64;
+constexpr std::span<const ClusterRows> cluster_rows(ScalarKind scalar) {
+    return entry_for<std::span<const ClusterRows>>(scalar, cluster_rows_f32, cluster_rows_f64);
 }
 /// Returns the row for a cluster that holds m×n in registers, or −1.
-constexpr int cluster_row(Index m, Index n, Index element_bytes) {
-    return first_row(cluster_rows(element_bytes),
+constexpr int cluster_row(Index m, Index n, ScalarKind scalar) {
+    return first_row(cluster_rows(scalar),
                      [&](const ClusterRows& row) { return m <= row.max_rows() && n <= row.cols; });
 }
 /// Returns the most rows of a matrix of n columns that a cluster factors; 0: none.
-constexpr Index max_rows_in_cluster(Index n, Index element_bytes) {
+constexpr Index max_rows_in_cluster(Index n, ScalarKind scalar) {
     Index rows = 0;
-    for (const ClusterRows& row : cluster_rows(element_bytes)) {
+    for (const ClusterRows& row : cluster_rows(scalar)) {
         if (n <= row.cols) rows = std::max(rows, row.factored_rows);
     }
     return rows;
@@ -133,16 +133,15 @@ inline constexpr StripShapes strips_f32[] = {
 inline constexpr StripShapes strips_f64[] = {
     strips_of(32, 1, 8, 2), strips_of(16, 2, 8, 2), strips_of(16, 4, 8, 2), {{16, 8, 8, 1, 1, 1}, {16, 8, 8, 2, 1, 1}},
     more_warps_for_many(2), more_warps_for_many(4), more_warps_for_many(8), strips_of(16, 16, 8, 1, 8)};
-constexpr std::span<const StripShapes> strip_shapes(Index element_bytes) {
-    if (element_bytes == sizeof(float)) return strips_f32;
-    return strips_f64;
+constexpr std::span<const StripShapes> strip_shapes(ScalarKind scalar) {
+    return entry_for<std::span<const StripShapes>>(scalar, strips_f32, strips_f64);
 }
 /// Returns the row for strips of m rows, or −1.
-constexpr int strip_row(Index m, Index element_bytes) {
-    return first_row(strip_shapes(element_bytes), [&](const StripShapes& row) { return m <= row.few.rows(); });
+constexpr int strip_row(Index m, ScalarKind scalar) {
+    return first_row(strip_shapes(scalar), [&](const StripShapes& row) { return m <= row.few.rows(); });
 }
 /// Returns the most rows of a matrix that one launch holds in strips.
-constexpr Index max_rows_in_strips(Index element_bytes) { return strip_shapes(element_bytes).back().few.rows(); }
+constexpr Index max_rows_in_strips(ScalarKind scalar) { return strip_shapes(scalar).back().few.rows(); }
 /// Whether matrices with a total of `pieces` pieces take the strips for many. In f32 more panels a strip read V fewer
 /// times, and fewer have more multiprocessors busy. 8 pieces a cluster, H100: 2 × 4096², 8 × 2048² and 60 × 1024² in
 /// f32 take 0.9, 0.9 and 0.8 of the time by two panels, one 4096² 1.02, one 2048² 1.25. In f64, H200: 977 × (1024 ×
@@ -156,39 +155,38 @@ constexpr bool takes_strips_for_many(const StripShapes& shapes, Index multiproce
 ///                   f32: 2048²  4096²  5000²  8192×2048  8192×4096  16384×4096   f64: 1024²  2048²  3000²  4096²  8192×2048
 ///   one launch           1.54   4.16   11.2   2.40       7.83       15.8              0.91   1.80   5.11   8.46   4.82
 ///   panels               2.27   5.45   7.47   4.32       8.39       16.0              1.17   2.52   4.21   6.34   5.22
-constexpr Index max_cols_alone(Index element_bytes) { return 16384 / element_bytes; }
+constexpr Index max_cols_alone(ScalarKind scalar) { return entry_for(scalar, 4096, 2048); }
 inline constexpr Index max_entries_alone = Index(1) << 24;
 
 /// Returns the kernel that factors m×n matrices of a batch, and applies their Q.
-constexpr BatchChoice choose_batch(Index m, Index n, Index element_bytes) {
+constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar) {
+    const Index max_cols = max_cols_alone(scalar);
     if (m <= 0 || n <= 0) return {};
     if (m <= thread_side && n <= thread_side) return {BatchKernel::ThreadPerMatrix, 0};
     if (const int row = first_row(column_lanes, [&](auto lanes) { return m <= lanes.rows && n <= lanes.lanes; });
         row >= 0)
         return {BatchKernel::ThreadPerColumn, row};
-    if (m <= max_rows_in_cluster(n, element_bytes))
-        return {BatchKernel::ClusterPerMatrix, cluster_row(m, n, element_bytes)};
-    const int row = strip_row(m, element_bytes);
-    if (row < 0 || std::min(m, n) > max_cols_alone(element_bytes) || n >= Index(1) << 30) return {};
+    if (m <= max_rows_in_cluster(n, scalar)) return {BatchKernel::ClusterPerMatrix, cluster_row(m, n, scalar)};
+    const int row = strip_row(m, scalar);
+    if (row < 0 || std::min(m, n) > max_cols || n >= Index(1) << 30) return {};
     return {BatchKernel::Strips, row};
 }
 /// Whether one launch factors m×n matrices in this arithmetic. Strips have the full precision alone.
-constexpr bool is_batch(Index m, Index n, Index element_bytes, Arithmetic arithmetic) {
-    const BatchKernel kernel = choose_batch(m, n, element_bytes).kernel;
-    const Arithmetic full = element_bytes == sizeof(float) ? Arithmetic::Corrected : Arithmetic::Native;
+constexpr bool is_batch(Index m, Index n, ScalarKind scalar, Arithmetic arithmetic) {
+    const BatchKernel kernel = choose_batch(m, n, scalar).kernel;
+    const Arithmetic full = entry_for(scalar, Arithmetic::Corrected, Arithmetic::Native);
     return kernel != BatchKernel::None &&
            (kernel != BatchKernel::Strips || arithmetic == Arithmetic::Auto || arithmetic == full);
 }
 /// Whether the kernels of a batch are also the fastest for one m×n matrix, and for its Q times p columns.
-constexpr bool is_batch_of_one(Index m, Index n, Index element_bytes, Arithmetic arithmetic) {
-    return is_batch(m, n, element_bytes, arithmetic) &&
-           (n <= max_cols_alone(element_bytes) || m * n <= max_entries_alone);
+constexpr bool is_batch_of_one(Index m, Index n, ScalarKind scalar, Arithmetic arithmetic) {
+    return is_batch(m, n, scalar, arithmetic) && (n <= max_cols_alone(scalar) || m * n <= max_entries_alone);
 }
 constexpr bool applies_batch_of_one(Index m, Index p) { return m * p <= max_entries_alone; }
 /// Returns the columns of C that a cluster holds with m rows at a time.
-constexpr Index cluster_cols_at_once(Index m, Index p, Index element_bytes) {
+constexpr Index cluster_cols_at_once(Index m, Index p, ScalarKind scalar) {
     Index cols = std::min<Index>(p, 32);
-    while (cluster_row(m, cols, element_bytes) < 0) --cols;
+    while (cluster_row(m, cols, scalar) < 0) --cols;
     return cols;
 }
 
@@ -205,8 +203,8 @@ enum class PanelKernel {
     Strips,  ///< strips/strips.cuh
     Blocks   ///< panels/factor_panel_in_blocks.cuh, for panels that are not reconstructed either (tuning.hpp)
 };
-constexpr PanelKernel choose_panel(Index m, Index element_bytes) {
-    return m <= max_rows_in_strips(element_bytes) ? PanelKernel::Strips : PanelKernel::Blocks;
+constexpr PanelKernel choose_panel(Index m, ScalarKind scalar) {
+    return m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Blocks;
 }
 
 /// A cluster for a block of columns: its blocks hold 32·`rows` rows each, `cols` columns a warp, or stream them.
@@ -219,17 +217,16 @@ inline constexpr PanelBlockShape panel_blocks_f32[] = {{4, 4, false},  {8, 4, fa
                                                        {32, 4, false}, {64, 2, false}, {32, 4, true}};
 inline constexpr PanelBlockShape panel_blocks_f64[] = {{2, 4, false},  {4, 4, false},  {8, 4, false},
                                                        {16, 4, false}, {32, 2, false}, {16, 4, true}};
-constexpr std::span<const PanelBlockShape> panel_block_shapes(Index element_bytes) {
-    if (element_bytes == sizeof(float)) return panel_blocks_f32;
-    return panel_blocks_f64;
+constexpr std::span<const PanelBlockShape> panel_block_shapes(ScalarKind scalar) {
+    return entry_for<std::span<const PanelBlockShape>>(scalar, panel_blocks_f32, panel_blocks_f64);
 }
 /// Rows that a cluster's registers hold of a block of `panel_width` columns; of half as many, twice that.
-constexpr Index max_rows_of_wide_block(Index element_bytes) {
-    return Index(panel_blocks) * 32 * (element_bytes == sizeof(float) ? 32 : 16);
+constexpr Index max_rows_of_wide_block(ScalarKind scalar) {
+    return Index(panel_blocks) * 32 * entry_for(scalar, 32, 16);
 }
 /// Returns the columns of the blocks that a panel of m rows is cut into: half as many if that keeps it in registers.
-constexpr Index panel_block_width(Index m, Index element_bytes) {
-    const Index wide = max_rows_of_wide_block(element_bytes);
+constexpr Index panel_block_width(Index m, ScalarKind scalar) {
+    const Index wide = max_rows_of_wide_block(scalar);
     return m > wide && m <= 2 * wide ? panel_width / 2 : panel_width;
 }
 struct PanelBlockChoice {
@@ -238,9 +235,9 @@ struct PanelBlockChoice {
 };
 /// Returns the kernel of a block of m rows and `cols` columns. Its cluster has as many blocks as can share the work:
 /// their number costs little, their rows do. One alone has no cluster to send to.
-constexpr PanelBlockChoice choose_panel_block(Index m, Index cols, Index element_bytes) {
-    const std::span shapes = panel_block_shapes(element_bytes);
-    const Index step = 32 * (16 / element_bytes);
+constexpr PanelBlockChoice choose_panel_block(Index m, Index cols, ScalarKind scalar) {
+    const std::span shapes = panel_block_shapes(scalar);
+    const Index step = 32 * (16 / bytes_of(scalar));
     Index blocks = 2;
     while (blocks < panel_blocks && blocks * step < m) blocks *= 2;
     const Index rows = ((m + blocks - 1) / blocks + step - 1) / step * step;
@@ -256,7 +253,7 @@ inline constexpr int t_width = 32;
 /// Least columns of C if corrected products by `width` reflectors, with operands of m rows, are to pay.
 constexpr Index min_corrected_cols(Index width) { return width >= 512 ? 512 : 1024; }
 constexpr Index min_updated_cols(Index m, Index width) {
-    return m > max_rows_in_strips(sizeof(float)) ? 256 : min_corrected_cols(width);
+    return m > max_rows_in_strips(ScalarKind::F32) ? 256 : min_corrected_cols(width);
 }
 /// Least columns of V if VᵀV of the rows below the triangle is to be a corrected product.
 inline constexpr Index min_corrected_gram = 256;
@@ -273,9 +270,9 @@ enum class UpdateKernel {
     GemmByBlocks  ///< cuBLAS, the triangles of T and V by blocks
 };
 /// Returns how H of k reflectors of m rows is applied to p columns.
-constexpr UpdateKernel choose_update(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
-    if (element_bytes == sizeof(float) && arithmetic == Arithmetic::Corrected && k % 8 == 0 &&
-        p >= min_updated_cols(m, k))
+constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    const bool f32 = entry_for(scalar, true, false);
+    if (f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= min_updated_cols(m, k))
         return UpdateKernel::Corrected;
     if (k <= t_width && p <= max_strip_cols && m <= max_strip_rows) return UpdateKernel::Strips;
     return k > triangle_block && p >= min_cols_by_blocks ? UpdateKernel::GemmByBlocks : UpdateKernel::Gemm;
@@ -312,9 +309,9 @@ constexpr int node_row(Index fan_in, Index member_tiles) {
 /// Most columns of a row that one thread holds, of a pass that fuses solve and product, and of the kernels that solve.
 inline constexpr int few_cols = 8, narrow_cols = 64, tall_max_cols = 192;
 /// Most columns of the kernels for Gram matrices.
-constexpr int gram_max_cols_of(Index element_bytes) { return element_bytes == sizeof(float) ? 256 : tall_max_cols; }
+constexpr int gram_max_cols_of(ScalarKind scalar) { return entry_for(scalar, 256, tall_max_cols); }
 template <class T>
-inline constexpr int gram_max_cols = gram_max_cols_of(sizeof(T));
+inline constexpr int gram_max_cols = gram_max_cols_of(scalar_kind<T>);
 /// Factors that one call of the kernels takes.
 inline constexpr int max_factors = 4;
 
@@ -328,11 +325,12 @@ enum class GramKernel {
     Blocks         ///< blocks of columns: those on the diagonal by Slabs, the others by cuBLAS
 };
 /// Returns the kernel of AᵀA.
-constexpr GramKernel choose_gram(Index n, Index element_bytes) {
-    return n <= few_cols                          ? GramKernel::ThreadPerRow
-           : is_fused_pass(n)                     ? GramKernel::WarpTiles
-           : n <= gram_max_cols_of(element_bytes) ? GramKernel::Slabs
-                                                  : GramKernel::Blocks;
+constexpr GramKernel choose_gram(Index n, ScalarKind scalar) {
+    const int slab_cols = gram_max_cols_of(scalar);
+    return n <= few_cols      ? GramKernel::ThreadPerRow
+           : is_fused_pass(n) ? GramKernel::WarpTiles
+           : n <= slab_cols   ? GramKernel::Slabs
+                              : GramKernel::Blocks;
 }
 enum class SolveKernel {
     ThreadPerRow,
@@ -345,15 +343,15 @@ enum class SolveKernel {
 /// Returns the kernel of A Y₁⁻¹ Y₂⁻¹ … for that number of factors. Only a `certified` solve may be corrected. H200, Q
 /// and R, µs, in f64 and corrected: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128
 /// 164 and 153, 80 000×128 188 and 169; 45 000×192 250 and 232, 70 000×192 287 and 250.
-constexpr SolveKernel choose_solve(Index m, Index n, int factors, bool certified, Index element_bytes) {
-    const bool corrected = certified && factors == 1 && element_bytes == sizeof(float);
+constexpr SolveKernel choose_solve(Index m, Index n, int factors, bool certified, ScalarKind scalar) {
+    const bool f32 = entry_for(scalar, true, false), corrected = f32 && certified && factors == 1;
     if (n <= tall_max_cols && factors <= max_factors) {
         return n <= few_cols                            ? SolveKernel::ThreadPerRow
                : is_fused_pass(n)                       ? SolveKernel::WarpTiles
                : corrected && m * (n - 32) >= 5'800'000 ? SolveKernel::Corrected
                                                         : SolveKernel::Columns;
     }
-    return corrected && n <= gram_max_cols_of(element_bytes) ? SolveKernel::CorrectedOrBlocks : SolveKernel::Blocks;
+    return corrected && n <= gram_max_cols_of(scalar) ? SolveKernel::CorrectedOrBlocks : SolveKernel::Blocks;
 }
 
 enum class SquareKernel {
@@ -384,11 +382,11 @@ enum class SvdKernel {
 ///     gesvd             1.48 / 1.81   3.20 / 3.66   7.43 / 9.02   18.3 / 19.9   65.4 / 75.4    159 / 168
 /// gesvdp in f64 with its certificate takes 3.6 ms for 160 columns, 4.3 for 192 and 5.7 for 256; gesdd for 160
 /// columns 2.4 / 3.6, and its values alone for 192 in another run 1.7 / 2.6.
-constexpr Index max_host_svd_cols(Index element_bytes, bool vectors) {
-    return !vectors ? 256 : element_bytes == sizeof(float) ? 184 : 152;
+constexpr Index max_host_svd_cols(ScalarKind scalar, bool vectors) {
+    return vectors ? entry_for(scalar, 184, 152) : entry_for(scalar, 256, 256);
 }
-constexpr SvdKernel choose_svd(Index n, Index element_bytes, bool vectors) {
-    return n <= max_host_svd_cols(element_bytes, vectors) ? SvdKernel::Host : SvdKernel::Polar;
+constexpr SvdKernel choose_svd(Index n, ScalarKind scalar, bool vectors) {
+    return n <= max_host_svd_cols(scalar, vectors) ? SvdKernel::Host : SvdKernel::Polar;
 }
 
 // Products of a tall A (m×k) with few columns: AᵀB and C − A B, p columns.
@@ -406,19 +404,18 @@ enum class ProductKernel {
 ///    192   0.518 / 0.310   0.910 / 0.395   1.07 / 0.584    1.80 / 0.949    0.491 / 0.641   0.669 / 0.774   1.29 / 0.856    1.26 / 1.04
 ///    256   0.766 / 0.381   1.16 / 0.516    1.37 / 0.849    1.41 / 1.41     0.636 / 0.840   0.869 / 0.971   1.57 / 1.06     1.59 / 1.32
 /// From 16 384 rows on AᵀB is as far ahead, C − A B from 65 536 on.
-constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, Index element_bytes,
-                                       Arithmetic arithmetic) {
-    if (element_bytes != sizeof(float)) return ProductKernel::Library;
+constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    const bool f64 = entry_for(scalar, false, true);
+    if (f64) return ProductKernel::Library;
     if (takes_halves(arithmetic) && std::min({m, k, p}) >= CommonTuning::min_halved) return ProductKernel::Halves;
     return few && k >= 64 && k <= 256 && p <= 104 && arithmetic != study::TF32 ? ProductKernel::FewColumns
                                                                                : ProductKernel::Library;
 }
-constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
-    return choose_product(m >= 16384 && k * p > 1024, m, k, p, element_bytes, arithmetic);
+constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    return choose_product(m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic);
 }
-constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, Index element_bytes,
-                                                  Arithmetic arithmetic) {
-    return choose_product(m >= 65536 && p > 64, m, k, p, element_bytes, arithmetic);
+constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    return choose_product(m >= 65536 && p > 64, m, k, p, scalar, arithmetic);
 }
 
 }  // namespace quoin::cuda

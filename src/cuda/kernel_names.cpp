@@ -13,11 +13,11 @@ namespace {
 
 using namespace cuda;
 
-std::string strips_in_words(Index m, Index element_bytes) {
+std::string strips_in_words(Index m, ScalarKind scalar) {
     const auto in_words = [](const StripShape& s) {
         return fmt::format("{} columns, {} x {} warps", s.columns(), s.cluster, s.warps);
     };
-    const auto [few, many] = strip_shapes(element_bytes)[strip_row(m, element_bytes)];
+    const auto [few, many] = strip_shapes(scalar)[strip_row(m, scalar)];
     return few == many ? fmt::format("strips of {} (strips/strips.cuh)", in_words(few))
                        : fmt::format("strips of {}; for many, {} (strips/strips.cuh)", in_words(few), in_words(many));
 }
@@ -36,8 +36,8 @@ std::string in_words(ProductKernel kernel, const char* few_columns) {
 }  // namespace
 
 template <>
-std::string KernelNames<Cuda>::batch(Index m, Index n, Index element_bytes) {
-    const auto [kernel, row] = choose_batch(m, n, element_bytes);
+std::string KernelNames<Cuda>::batch(Index m, Index n, ScalarKind scalar) {
+    const auto [kernel, row] = choose_batch(m, n, scalar);
     switch (kernel) {
         case BatchKernel::None: break;
         case BatchKernel::ThreadPerMatrix: return "a thread a matrix (small/thread_per_matrix.cuh)";
@@ -45,25 +45,25 @@ std::string KernelNames<Cuda>::batch(Index m, Index n, Index element_bytes) {
             return fmt::format("a thread a column, up to {} x {} (small/thread_per_column.cuh)", column_lanes[row].rows,
                                column_lanes[row].lanes);
         case BatchKernel::ClusterPerMatrix: {
-            const ClusterRows& shape = cluster_rows(element_bytes)[row];
+            const ClusterRows& shape = cluster_rows(scalar)[row];
             return fmt::format("a cluster a matrix, {} x {} a thread (small/cluster_per_matrix.cuh)", shape.rows,
                                shape.cols);
         }
-        case BatchKernel::Strips: return strips_in_words(m, element_bytes);
+        case BatchKernel::Strips: return strips_in_words(m, scalar);
     }
     return "";
 }
 template <>
-std::string KernelNames<Cuda>::panel(Index m, Index k, Index element_bytes) {
-    if (choose_panel(m, element_bytes) == PanelKernel::Strips) return strips_in_words(m, element_bytes);
-    const Index width = std::min(k, panel_block_width(m, element_bytes));
-    const PanelBlockShape& shape = panel_block_shapes(element_bytes)[choose_panel_block(m, width, element_bytes).row];
+std::string KernelNames<Cuda>::panel(Index m, Index k, ScalarKind scalar) {
+    if (choose_panel(m, scalar) == PanelKernel::Strips) return strips_in_words(m, scalar);
+    const Index width = std::min(k, panel_block_width(m, scalar));
+    const PanelBlockShape& shape = panel_block_shapes(scalar)[choose_panel_block(m, width, scalar).row];
     return fmt::format("blocks of {} columns, {} (panels/factor_panel_in_blocks.cuh)", width,
                        shape.streams ? "streamed" : "in registers");
 }
 template <>
-std::string KernelNames<Cuda>::update(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
-    switch (choose_update(m, k, p, element_bytes, arithmetic)) {
+std::string KernelNames<Cuda>::update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    switch (choose_update(m, k, p, scalar, arithmetic)) {
         case UpdateKernel::Corrected: return "three products of f16 for one of f32 (products/products_by_halves.cu)";
         case UpdateKernel::Strips: return "strips of C (panels/apply_blocks.cuh)";
         case UpdateKernel::Gemm: return "cuBLAS (panels/panels.cu)";
@@ -72,8 +72,8 @@ std::string KernelNames<Cuda>::update(Index m, Index k, Index p, Index element_b
     return "";
 }
 template <>
-std::string KernelNames<Cuda>::gram(Index n, Index element_bytes) {
-    switch (choose_gram(n, element_bytes)) {
+std::string KernelNames<Cuda>::gram(Index n, ScalarKind scalar) {
+    switch (choose_gram(n, scalar)) {
         case GramKernel::ThreadPerRow: return "a thread a row (cholesky/few_columns.cuh)";
         case GramKernel::WarpTiles: return "tiles of rows (cholesky/narrow.cuh)";
         case GramKernel::Slabs: return "slabs of rows (products/gram.cuh)";
@@ -82,11 +82,11 @@ std::string KernelNames<Cuda>::gram(Index n, Index element_bytes) {
     return "";
 }
 template <>
-std::string KernelNames<Cuda>::solve(Index m, Index n, Index element_bytes) {
+std::string KernelNames<Cuda>::solve(Index m, Index n, ScalarKind scalar) {
     const std::string corrected = "f16 if the condition allows it (cholesky/solve_corrected.cuh), or ";
-    switch (choose_solve(m, n, 1, true, element_bytes)) {
+    switch (choose_solve(m, n, 1, true, scalar)) {
         case SolveKernel::ThreadPerRow:
-        case SolveKernel::WarpTiles: return "one pass with the product: " + gram(n, element_bytes);
+        case SolveKernel::WarpTiles: return "one pass with the product: " + gram(n, scalar);
         case SolveKernel::Corrected: return corrected + "f64 tensor cores (cholesky/solve_right.cuh)";
         case SolveKernel::Columns: return "f64 tensor cores (cholesky/solve_right.cuh)";
         case SolveKernel::CorrectedOrBlocks: return corrected + "blocks of columns (cholesky/solve_and_gram.cu)";
@@ -121,13 +121,12 @@ std::string KernelNames<Cuda>::orthonormalization() {
     return "a launch a column (gram_schmidt/orthonormalize.cuh)";
 }
 template <>
-std::string KernelNames<Cuda>::inner_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
-    return in_words(choose_inner_product(m, k, p, element_bytes, arithmetic), "products/gram.cuh");
+std::string KernelNames<Cuda>::inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    return in_words(choose_inner_product(m, k, p, scalar, arithmetic), "products/gram.cuh");
 }
 template <>
-std::string KernelNames<Cuda>::subtracted_product(Index m, Index k, Index p, Index element_bytes,
-                                                  Arithmetic arithmetic) {
-    return in_words(choose_subtracted_product(m, k, p, element_bytes, arithmetic), "products/subtract_product.cuh");
+std::string KernelNames<Cuda>::subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    return in_words(choose_subtracted_product(m, k, p, scalar, arithmetic), "products/subtract_product.cuh");
 }
 
 }  // namespace quoin

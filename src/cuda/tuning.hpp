@@ -42,14 +42,14 @@ struct Tuning<Cuda> : CommonTuning {
     ///   100 000                                                                         22.4 / 22.2
     ///   200 000                             7.14 / 8.39                   20.2 / 21.0
     ///   1 000 000  11.4 / 11.2                                            95.7 / 80.4
-    static Index panel_width(Index m, Index k, Index element_bytes, Arithmetic arithmetic, bool extends_t = false) {
-        if (m <= max_rows_in_strips(element_bytes) && !extends_t) {
+    static Index panel_width(Index m, Index k, ScalarKind scalar, Arithmetic arithmetic, bool extends_t = false) {
+        if (m <= max_rows_in_strips(scalar) && !extends_t) {
             return arithmetic == Arithmetic::Corrected && k >= 8000 ? 1024 : 512;
         }
-        const bool corrected = arithmetic == Arithmetic::Corrected;
-        if (element_bytes == 8 && !extends_t && k >= 15000) return 1024;
-        if (k >= (corrected ? 12000 : extends_t ? 11000 : element_bytes == 8 ? 9000 : 24000)) return 512;
-        if (corrected && !extends_t) return k > 3000 || (k >= 512 && max_top_cols(m, element_bytes) == 256) ? 256 : 128;
+        const bool corrected = arithmetic == Arithmetic::Corrected, f64 = entry_for(scalar, false, true);
+        if (f64 && !extends_t && k >= 15000) return 1024;
+        if (k >= (corrected ? 12000 : extends_t ? 11000 : f64 ? 9000 : 24000)) return 512;
+        if (corrected && !extends_t) return k > 3000 || (k >= 512 && max_top_cols(m, scalar) == 256) ? 256 : 128;
         return k <= 64 ? 64 : k < (corrected ? 800 : m >= 100000 ? 1000 : 1500) ? 128 : 256;
     }
     /// Streams for the larger matrices of a batch, and the flops of a matrix between which several streams pay. Fewer
@@ -79,7 +79,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// The halves of a panel of 256 columns take 1 KB a row.
     static bool corrected_pays(Index m, Index n) {
         if (m > (Index(1) << 22)) return n >= 4096;
-        if (m <= max_rows_in_strips(sizeof(float))) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
+        if (m <= max_rows_in_strips(ScalarKind::F32)) return n >= (m >= 6000 ? 2000 : 4096) && m >= 4096;
         return n >= (m >= 65536 ? 400 : m >= 40000 ? 700 : m >= 24000 ? 1000 : 1500);
     }
     /// Whether they pay for the projections of classical Gram-Schmidt.
@@ -124,8 +124,9 @@ struct Tuning<Cuda> : CommonTuning {
     /// of 512 columns, H200, ms: 22.8 by VᵀC, 22.5 by CᵀV in runs of 4096 rows, 22.2 in one. DGEMM of 1024 columns of V
     /// is faster by VᵀC.
     static constexpr Index adjoint_run = 8192;
-    static constexpr bool adjoint_pays(Index m, Index k, Index element_bytes) {
-        return element_bytes == sizeof(double) && k <= 512 && m <= 2 * adjoint_run;
+    static constexpr bool adjoint_pays(Index m, Index k, ScalarKind scalar) {
+        const bool f64 = entry_for(scalar, false, true);
+        return f64 && k <= 512 && m <= 2 * adjoint_run;
     }
     /// Columns of a triangle that is copied, with its zeros, and multiplied by GEMM. Wider ones are mostly GEMM. H100,
     /// 128×128 of either type: 9 µs, and 19 by cuBLAS's trmm.
@@ -143,7 +144,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index max_tree_cols = cuda::max_tree_width;
     /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58
     /// / 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
-    static Index leaf_rows(Index, Index) { return 128; }
+    static Index leaf_rows(Index, ScalarKind) { return 128; }
     /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 /
     /// 14.2; factor_leaf_kernel on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
     static Index domain_leaves(Index leaves) { return (leaves + 791) / 792; }
@@ -159,13 +160,13 @@ struct Tuning<Cuda> : CommonTuning {
     }
     /// Beyond one tile of columns the levels of a tree are batches, which take the memory of A once more.
     static constexpr bool has_batched_trees = true;
-    static constexpr Index batched_leaf_rows(Index m, Index n, Index element_bytes) {
-        return n > one_tree_cols && n <= 256 && m >= n && m * n <= (Index(1) << 34) / element_bytes ? 1024 : 0;
+    static constexpr Index batched_leaf_rows(Index m, Index n, ScalarKind scalar) {
+        return n > one_tree_cols && n <= 256 && m >= n && m * n <= (Index(1) << 34) / bytes_of(scalar) ? 1024 : 0;
     }
     /// Rows of a tree node when m rows remain: all that one launch holds if that gives at most 32 nodes, whose time is
     /// the chain of their columns; otherwise the rows of a leaf.
-    static constexpr Index batched_node_rows(Index m, Index element_bytes, Index leaf_rows) {
-        const Index most = max_rows_in_strips(element_bytes);
+    static constexpr Index batched_node_rows(Index m, ScalarKind scalar, Index leaf_rows) {
+        const Index most = max_rows_in_strips(scalar);
         return m <= most ? m : m <= max_tall_nodes * most ? most : leaf_rows;
     }
     static constexpr Index max_tall_nodes = 32;
@@ -186,10 +187,10 @@ struct Tuning<Cuda> : CommonTuning {
     /// Whether a cluster that holds the matrix is faster than CholeskyQR2, which takes 43 to 54 µs for these. H200, µs.
     /// Q and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In
     /// f64: 8000 × 24 52, 4000 × 32 59.
-    static constexpr bool cluster_pays(Index m, Index n, Index element_bytes, QForm q) {
-        const bool f64 = element_bytes == 8;
+    static constexpr bool cluster_pays(Index m, Index n, ScalarKind scalar, QForm q) {
+        const bool f64 = entry_for(scalar, false, true);
         const Index max_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
-        return m <= cuda::max_rows_in_cluster(n, element_bytes) && (q == QForm::Reflectors || n <= max_cols);
+        return m <= cuda::max_rows_in_cluster(n, scalar) && (q == QForm::Reflectors || n <= max_cols);
     }
     /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too
     /// ill-conditioned for the certificate. So are small ones, which one launch factors. H200, time of CholeskyQR2 /
@@ -200,11 +201,10 @@ struct Tuning<Cuda> : CommonTuning {
     ///   1000           1.08 1.00    1.02 0.92    0.63 0.61    0.54 0.50    0.67 0.69    0.98 0.87    0.96 0.85    0.57 0.49    0.71 0.64    0.91 0.80
     ///   6000           0.93 0.83    1.04 0.89    0.55 0.59    0.50 0.44    0.68 0.67    0.89 0.78    0.81 0.65    0.41 0.37    0.32 0.29    0.72 0.61
     ///   30 000         0.46 0.30    0.39 0.29    0.44 0.31    0.37 0.27    0.34 0.28    0.44 0.32    0.42 0.29    0.43 0.30    0.35 0.25    0.33 0.25
-    static constexpr bool tall(Index m, Index n, Index element_bytes) {
-        const bool f64 = element_bytes == 8;
+    static constexpr bool tall(Index m, Index n, ScalarKind scalar) {
+        const bool f64 = entry_for(scalar, false, true);
         if (n > tall_cols)
-            return (f64 || n <= max_tall_cols_f32) && m > max_rows_in_strips(element_bytes) &&
-                   norm_proves_one_pass(m, n);
+            return (f64 || n <= max_tall_cols_f32) && m > max_rows_in_strips(scalar) && norm_proves_one_pass(m, n);
         const Index rows_of_one_launch = !f64 ? 0 : n <= 16 ? 256 : 128;
         return 4 * m >= 5 * n && m > rows_of_one_launch;
     }
@@ -218,9 +218,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index max_sketch_cols = 7168;
     /// Columns of a panel of m rows that is reconstructed at once; wider ones go by halves. Up to 128 one kernel does
     /// it without waiting.
-    static Index max_top_cols(Index m, Index element_bytes) {
-        return reconstruction_pays(m, 256, element_bytes) ? 256 : 128;
-    }
+    static Index max_top_cols(Index m, ScalarKind scalar) { return reconstruction_pays(m, 256, scalar) ? 256 : 128; }
     /// Gram-Schmidt: columns of a panel. Panels by CholeskyQR2 have the largest power of two that its kernels take
     /// whole (at most 192). Panels of modified Gram-Schmidt are wide enough for products of matrices, whose number is
     /// (n/nb)²/2.
@@ -230,18 +228,18 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index gram_schmidt_base = 32;
     /// Rows of a panel that one launch holds in strips, and columns of these panels if taller ones come before them.
     /// The last 8192 rows and columns of 16 384² in f64 take 24 ms in panels of 512 columns, and 31 in panels of 1024.
-    static constexpr Index max_rows_in_strips(Index element_bytes) { return cuda::max_rows_in_strips(element_bytes); }
+    static constexpr Index max_rows_in_strips(ScalarKind scalar) { return cuda::max_rows_in_strips(scalar); }
     static constexpr Index last_panel_width = 512;
     /// From this number of rows on, a panel is reconstructed: strips do not hold it.
-    static Index reconstruct_rows(Index width, Index element_bytes) {
-        return width <= 32 ? 16384 : max_rows_in_strips(element_bytes) + 1;
+    static Index reconstruct_rows(Index width, ScalarKind scalar) {
+        return width <= 32 ? 16384 : max_rows_in_strips(scalar) + 1;
     }
     /// Multiprocessors that the strips of a panel of `width` columns take while an update of `columns` columns runs.
     /// More clusters of 8 wait longer for each other. So the panel gets the number that makes it last as long as the
     /// update, at most half of the multiprocessors. f64, H200, 8192², ms: half 23.4; of clusters × columns/width 31:
     /// 23.4, 42: 22.8, 53: 22.6, 62: 22.8. Half in f32, 8192², panels of 1024 columns: a quarter 14.1, half 12.0.
-    static Index beside_an_update(Index multiprocessors, Index element_bytes, Index width, Index columns) {
-        const Index clusters = (element_bytes == 8 ? 53 : 150) * width / columns;
+    static Index beside_an_update(Index multiprocessors, ScalarKind scalar, Index width, Index columns) {
+        const Index clusters = entry_for(scalar, 150, 53) * width / columns;
         return std::min(multiprocessors / 2, 8 * std::max<Index>(3, clusters));
     }
     /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
@@ -254,10 +252,11 @@ struct Tuning<Cuda> : CommonTuning {
     ///   150 000           0.63          0.74   0.78   0.81   0.90           0.61      0.68   0.77   0.77   0.97
     /// Beyond 192 columns, f32, H200, ms: 200 000×256 1.38 / 1.30, 400 000×256 1.82 / 2.00, 600 000×256 2.23 / 2.95;
     /// 200 000×224 1.21 / 0.98, 500 000×224 1.84 / 1.83; 200 000×200 1.26 / 0.91, 500 000×200 1.81 / 1.69.
-    static bool reconstruction_pays(Index m, Index n, Index element_bytes) {
-        if (n > tall_cols) return element_bytes == 4 && n <= tall_cols_f32 && m * (n - 190) >= 20000000;
+    static bool reconstruction_pays(Index m, Index n, ScalarKind scalar) {
+        const bool f64 = entry_for(scalar, false, true);
+        if (n > tall_cols) return !f64 && n <= tall_cols_f32 && m * (n - 190) >= 20000000;
         if (n > 128) return m >= 131072;
-        return m > (element_bytes == 8 && n >= 24 ? 4096 : 8192);
+        return m > (f64 && n >= 24 ? 4096 : 8192);
     }
     /// Columns up to which gesdd on the host is faster than gesvd, if gesvdp is not certified.
     static constexpr Index host_svd_cols_uncertified = 512;

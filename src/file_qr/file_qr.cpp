@@ -140,7 +140,7 @@ struct FileQR<T, D>::Impl {
         plan.first_row = rows.begin;
         plan.all_rows = A.header().rows;
         plan.cols = A.header().cols;
-        plan.element_bytes = sizeof(T);
+        plan.scalar = scalar_kind<T>;
         plan.want_q = options.want_q;
         plan.route = static_cast<FileRoute>(value("route"));
         plan.stored = value("stored") != 0;

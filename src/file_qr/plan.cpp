@@ -213,7 +213,7 @@ FilePlan plan_file_qr(const Context<D>& ctx, Index m, Index n, const FileOptions
         FilePlan plan;
         plan.rows = plan.all_rows = m;
         plan.cols = n;
-        plan.element_bytes = sizeof(T);
+        plan.scalar = scalar_kind<T>;
         plan.want_q = options.want_q;
         FilePlan by_rows, by_slabs = slab_plan<T>(ctx, plan, options);
         if (m > n) {
@@ -242,7 +242,7 @@ FilePlan plan_file_qr(const Context<Host>& ctx, Index m, Index n, const FileOpti
     plan.ranks = ranks;
     plan.first_row = rows.begin;
     plan.all_rows = m;
-    plan.element_bytes = sizeof(T);
+    plan.scalar = scalar_kind<T>;
     plan.want_q = options.want_q;
     return row_block_plan<T>(ctx, plan, options);
 }
@@ -258,7 +258,7 @@ FilePlan plan_file_qr(Index m, Index n, const FileOptions& options) {
     FilePlan plan;
     plan.rows = plan.all_rows = m;
     plan.cols = n;
-    plan.element_bytes = sizeof(T);
+    plan.scalar = scalar_kind<T>;
     plan.route = FileRoute::Slabs;
     plan.want_q = options.want_q;
     plan.block = slabs.slab;

@@ -20,36 +20,41 @@ std::string with_instruction_set(const std::string& words, const char* file) {
     return fmt::format("{}, {} ({})", words, host::kernels<double>().instruction_set, file);
 }
 
+/// Describes the kernel of a panel of m rows.
+std::string panel_of(Index m) {
+    return with_instruction_set(
+        fmt::format("recursively, the last {} columns one by one", HostTuned::column_by_column(m)),
+        "host/block_reflector.hpp");
+}
+
 }  // namespace
 
 template <>
-std::string HostNames::batch(Index m, Index n, Index) {
+std::string HostNames::batch(Index m, Index n, ScalarKind) {
     if (!HostTuned::in_lanes(m, n)) return "";
     const bool tiny = n <= m && m <= host::tiny_rows;
     return with_instruction_set(tiny ? "a matrix a lane, in registers" : "a matrix a lane", "host/kernels/lanes.hpp");
 }
 template <>
-std::string HostNames::panel(Index m, Index, Index) {
-    return with_instruction_set(
-        fmt::format("recursively, the last {} columns one by one", HostTuned::column_by_column(m)),
-        "host/block_reflector.hpp");
+std::string HostNames::panel(Index m, Index, ScalarKind) {
+    return panel_of(m);
 }
 template <>
-std::string HostNames::update(Index m, Index, Index p, Index, Arithmetic) {
+std::string HostNames::update(Index m, Index, Index p, ScalarKind, Arithmetic) {
     const bool is_short = m <= HostTuned::max_short_rows && p >= HostTuned::min_short_cols;
     return with_instruction_set(is_short ? "sums of columns, from copies of V and Vᵀ" : "blocks of rows in cache",
                                 "host/panels.cpp");
 }
 template <>
-std::string HostNames::gram(Index n, Index) {
+std::string HostNames::gram(Index n, ScalarKind) {
     return with_instruction_set(n <= HostTuned::few_streams
                                     ? "blocks of rows in cache"
                                     : "blocks of rows in cache, copied if columns collide there",
                                 "host/tall.cpp");
 }
 template <>
-std::string HostNames::solve(Index, Index n, Index element_bytes) {
-    return gram(n, element_bytes);
+std::string HostNames::solve(Index, Index n, ScalarKind scalar) {
+    return gram(n, scalar);
 }
 template <>
 std::string HostNames::cholesky(Index) {
@@ -60,12 +65,12 @@ std::string HostNames::reconstruction(Index n) {
     return cholesky(n);
 }
 template <>
-std::string HostNames::leaf(Index rows, Index width) {
-    return panel(rows, width, 0);
+std::string HostNames::leaf(Index rows, Index) {
+    return panel_of(rows);
 }
 template <>
 std::string HostNames::node(Index fan_in, Index width) {
-    return panel((fan_in - 1) * width, width, 0);
+    return panel_of((fan_in - 1) * width);
 }
 template <>
 std::string HostNames::sketch() {
@@ -76,12 +81,12 @@ std::string HostNames::orthonormalization() {
     return with_instruction_set("a sweep a column", "host/gram_schmidt.cpp");
 }
 template <>
-std::string HostNames::inner_product(Index, Index, Index, Index, Arithmetic) {
+std::string HostNames::inner_product(Index, Index, Index, ScalarKind, Arithmetic) {
     return with_instruction_set("blocks of rows in cache", "host/tall.cpp");
 }
 template <>
-std::string HostNames::subtracted_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic) {
-    return inner_product(m, k, p, element_bytes, arithmetic);
+std::string HostNames::subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+    return inner_product(m, k, p, scalar, arithmetic);
 }
 
 }  // namespace quoin

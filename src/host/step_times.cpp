@@ -40,8 +40,6 @@ constexpr StepTimes f32_times = {.gram = {0.0208, 0.333},
 
 }  // namespace
 
-const StepTimes& Tuning<Host>::step_times(Index element_bytes) {
-    return element_bytes == sizeof(float) ? f32_times : f64_times;
-}
+const StepTimes& Tuning<Host>::step_times(ScalarKind scalar) { return *entry_for(scalar, &f32_times, &f64_times); }
 
 }  // namespace quoin

@@ -64,9 +64,8 @@ struct Tuning<Host> : CommonTuning {
     ///            40²     64²     100²    128²    128×64   47×680   110×2000
     ///     f64   1.15    1.14    1.14    1.12     1.11     1.07      1.04
     ///     f32   1.13    1.09    1.12    1.01     1.04     1.01      0.96
-    static Index panel_width(Index m, Index k, Index, Arithmetic, bool = false) {
-        return m <= max_short_rows ? 16 : panel_width(k);
-    }
+    static Index panel_width(Index m, Index k) { return m <= max_short_rows ? 16 : panel_width(k); }
+    static Index panel_width(Index m, Index k, ScalarKind, Arithmetic, bool = false) { return panel_width(m, k); }
     static Index host_panel_width(Index k) { return panel_width(k); }
     /// Returns how a full T is computed. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098,
     /// 6000×1200 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
@@ -81,8 +80,8 @@ struct Tuning<Host> : CommonTuning {
     static constexpr Index one_tree_cols = std::numeric_limits<Index>::max();
     static constexpr Index max_tree_cols = std::numeric_limits<Index>::max();
     /// Rows of a leaf: 384 KiB, so that with its work space it fits into a core's L2 cache.
-    static Index leaf_rows(Index width, Index element_bytes) {
-        const Index fits = (Index(384) << 10) / (width * element_bytes);
+    static Index leaf_rows(Index width, ScalarKind scalar) {
+        const Index fits = (Index(384) << 10) / (width * bytes_of(scalar));
         return std::max(2 * width, std::min<Index>(fits / 16 * 16, 4096));
     }
     /// Leaves of a domain: 64 domains are enough for every core of a large host to find work, whatever the number of
@@ -92,7 +91,7 @@ struct Tuning<Host> : CommonTuning {
     /// Whether `step_times` returns measured times of the steps of every method. `Auto` takes the method of least time
     /// by them (`modelled_time`).
     static constexpr bool has_step_times = true;
-    static const StepTimes& step_times(Index element_bytes);
+    static const StepTimes& step_times(ScalarKind scalar);
     /// The methods are compared for matrices with at least this number of entries. With fewer, the comparison takes
     /// longer, up to 0.3 µs, than a better method saves. Reflectors were within 10% of the best in 19 of 20 such cases,
     /// and 16% slower in one.
@@ -104,7 +103,7 @@ struct Tuning<Host> : CommonTuning {
     /// if four cores can share the work at the end but not the work of a step: 125×390, two cores of an AMD EPYC
     /// (family 26), 0.16|0.21.
     static bool wide_part_at_once(Index m, Index n) {
-        const double of_step = 4 * number(m) * number(panel_width(m, m, n, Arithmetic::Native)) * number(n);
+        const double of_step = 4 * number(m) * number(panel_width(m, m)) * number(n);
         const double at_end = 2 * number(m) * number(m) * number(n - m);
         return n >= 8 * m || (n >= 2 * m && !sharing_pays(of_step, 4) && sharing_pays(at_end, 4));
     }
@@ -131,7 +130,7 @@ struct Tuning<Host> : CommonTuning {
     /// comparison of methods: in 787 such cases on 1 to 16 cores it was slower than the best other method once, by 1%
     /// (bench/results/regret_one_team.csv).
     static constexpr double tall_aspect = 2.5;
-    static constexpr bool tall(Index m, Index n, Index) { return number(m) >= tall_aspect * number(n); }
+    static constexpr bool tall(Index m, Index n, ScalarKind) { return number(m) >= tall_aspect * number(n); }
     static constexpr bool reflectors_are_any_form = false;
     /// Least ratio of rows to columns if a matrix that CholeskyQR2 refused is to be sketched. With fewer rows a tree
     /// factors it. Thin Q and R on two cores of an Intel Xeon (AVX-512), ms, f64 and f32, after a sketch | by a tree:
@@ -142,7 +141,7 @@ struct Tuning<Host> : CommonTuning {
     /// Columns of a stream for R alone whose blocks are reduced by trees.
     static constexpr Index stream_tree_cols = 1024;
     /// Columns of a panel that is reconstructed at once.
-    static constexpr Index max_top_cols(Index, Index) { return std::numeric_limits<Index>::max(); }
+    static constexpr Index max_top_cols(Index, ScalarKind) { return std::numeric_limits<Index>::max(); }
     /// Gram-Schmidt. Columns of a panel, GFLOP/s of one core (`OMP_NUM_THREADS=1 quoin bench paper gram-schmidt
     /// 1024x1024 2048x2048` prints the table), mgs / cgs:
     ///                  32          48          64          96         128         192
@@ -168,8 +167,8 @@ struct Tuning<Host> : CommonTuning {
     /// From 4096 rows on, as in a leaf, sums of one sign would be too long for f32 (docs/algorithms.md, section 6).
     /// Cores share a panel that is reconstructed, wide ones from 32 rows a column on: 4090×356 in f64 takes 6.3 ms
     /// instead of 6.9, and 10.1 instead of 11.1 on one core.
-    static Index reconstruct_rows(Index width, Index element_bytes) {
-        return std::max(32 * width, std::min<Index>(4096, (Index(512) << 10) / (width * element_bytes)));
+    static Index reconstruct_rows(Index width, ScalarKind scalar) {
+        return std::max(32 * width, std::min<Index>(4096, (Index(512) << 10) / (width * bytes_of(scalar))));
     }
     /// Number of parts that a slab of a matrix out of core is split into for its copies in and out. One, because on the
     /// host nothing would overlap with the copies.

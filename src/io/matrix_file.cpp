@@ -125,8 +125,6 @@ void convert(MatrixView<const double> A, MatrixView<T> out) {
 
 }  // namespace
 
-const char* to_string(DType dtype) { return dtype == DType::F32 ? "f32" : "f64"; }
-
 struct MatrixFile::Impl {
     Impl(const std::string& given, const MatrixFileOptions& options) {
         const auto most = static_cast<std::size_t>(options.max_unpacked_bytes);
@@ -191,8 +189,8 @@ bool MatrixFile::streams() const { return impl_->streams(); }
 
 std::string MatrixFile::remark() const { return impl_->csv() ? impl_->csv()->remark : ""; }
 
-DType MatrixFile::dtype() const {
-    return impl_->npy() != nullptr && impl_->npy()->type == io::NpyType::F4 ? DType::F32 : DType::F64;
+ScalarKind MatrixFile::dtype() const {
+    return impl_->npy() != nullptr && impl_->npy()->type == io::NpyType::F4 ? ScalarKind::F32 : ScalarKind::F64;
 }
 
 template <class T>

@@ -39,7 +39,7 @@ NpyHeader parse_npy_header(std::string_view file, const std::string& path);
 /// Returns the header of m×n elements T in this machine's byte order, from byte `data_offset` on.
 template <class T>
 NpyHeader npy_header_of(bool fortran_order, Index rows, Index cols, Index data_offset) {
-    return {dtype_of<T> == DType::F32 ? NpyType::F4 : NpyType::F8,
+    return {entry_for(scalar_kind<T>, NpyType::F4, NpyType::F8),
             sizeof(T),
             false,
             fortran_order,

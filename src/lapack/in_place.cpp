@@ -61,7 +61,7 @@ Plan plan_in_place(Index m, Index n, Index nb) {
         // one tall panel, which CholeskyQR2 factors first, too
         plan.method = Method::BlockedHouseholder;
         plan.inner_block = plan.panel_width;
-        HouseholderPlan panels{.reconstruct_rows = Tuning<Host>::reconstruct_rows(plan.panel_width, sizeof(T))};
+        HouseholderPlan panels{.reconstruct_rows = Tuning<Host>::reconstruct_rows(plan.panel_width, scalar_kind<T>)};
         panels.tree = plan.tree();
         plan.choices = panels;
     }

@@ -12,14 +12,14 @@ namespace quoin {
 template <class D>
 struct KernelNames {
     /// m×n matrices of a batch.
-    static std::string batch(Index m, Index n, Index element_bytes);
+    static std::string batch(Index m, Index n, ScalarKind scalar);
     /// A panel of m×k that is not reconstructed.
-    static std::string panel(Index m, Index k, Index element_bytes);
+    static std::string panel(Index m, Index k, ScalarKind scalar);
     /// H of k reflectors of m rows on p columns.
-    static std::string update(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic);
+    static std::string update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic);
     /// AᵀA and A R⁻¹ of an m×n A, and the Cholesky factor of AᵀA.
-    static std::string gram(Index n, Index element_bytes);
-    static std::string solve(Index m, Index n, Index element_bytes);
+    static std::string gram(Index n, ScalarKind scalar);
+    static std::string solve(Index m, Index n, ScalarKind scalar);
     static std::string cholesky(Index n);
     /// V and T from the n×n top of an orthonormal basis.
     static std::string reconstruction(Index n);
@@ -31,8 +31,8 @@ struct KernelNames {
     /// Modified Gram-Schmidt of a few columns.
     static std::string orthonormalization();
     /// AᵀB of an m×k A and an m×p B, and C − A B of an m×k A and an m×p C.
-    static std::string inner_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic);
-    static std::string subtracted_product(Index m, Index k, Index p, Index element_bytes, Arithmetic arithmetic);
+    static std::string inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic);
+    static std::string subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic);
 };
 
 }  // namespace quoin

@@ -7,8 +7,8 @@ namespace quoin {
 
 namespace {
 
-std::vector<PlanField> with_shape(Index rows, Index cols, int element_bytes, std::vector<PlanField> fields) {
-    fields.insert(fields.begin(), {{"rows", rows}, {"cols", cols}, {"dtype", element_bytes == 4 ? "f32" : "f64"}});
+std::vector<PlanField> with_shape(Index rows, Index cols, ScalarKind scalar, std::vector<PlanField> fields) {
+    fields.insert(fields.begin(), {{"rows", rows}, {"cols", cols}, {"dtype", to_string(scalar)}});
     return fields;
 }
 
@@ -20,7 +20,7 @@ std::vector<PlanField> plan_fields(const Plan& plan) {
     const FullT full_t = plan.q.full_t.value_or(FullT{});
     PlanField fallback{"fallback", {}};
     if (plan.fallback() != Method::Auto) fallback.value = to_string(plan.fallback());
-    return with_shape(plan.rows, plan.cols, plan.element_bytes,
+    return with_shape(plan.rows, plan.cols, plan.scalar,
                       {{"method", to_string(plan.method)},
                        fallback,
                        {"q", to_string(plan.q)},
@@ -43,7 +43,7 @@ std::vector<PlanField> plan_fields(const Plan& plan) {
 }
 
 std::vector<PlanField> plan_fields(const StreamPlan& plan) {
-    return with_shape(plan.blocks.rows, plan.cols, plan.element_bytes,
+    return with_shape(plan.blocks.rows, plan.cols, plan.scalar,
                       {{"method", "streaming-tsqr"},
                        {"gpu_memory_bytes", static_cast<Index>(plan.memory_bytes)},
                        {"blocks", plan.blocks.count()},
@@ -55,7 +55,7 @@ std::vector<PlanField> plan_fields(const StreamPlan& plan) {
 }
 
 std::vector<PlanField> plan_fields(const OutOfCorePlan& plan) {
-    return with_shape(plan.rows, plan.cols, plan.element_bytes,
+    return with_shape(plan.rows, plan.cols, plan.scalar,
                       {{"method", to_string(plan.method)},
                        {"arithmetic", to_string(plan.arithmetic)},
                        {"reorthogonalize", plan.reorthogonalize},
@@ -68,7 +68,7 @@ std::vector<PlanField> plan_fields(const OutOfCorePlan& plan) {
 }
 
 std::vector<PlanField> plan_fields(const FilePlan& plan) {
-    return with_shape(plan.rows, plan.cols, plan.element_bytes,
+    return with_shape(plan.rows, plan.cols, plan.scalar,
                       {{"method", plan.route == FileRoute::RowBlocks ? "streaming-tsqr" : "left-looking"},
                        {"blocks", plan.blocks},
                        {"block", plan.block},

@@ -81,7 +81,7 @@ public:
         StreamPlan plan;
         plan.cols = n_;
         plan.right_hand_sides = given_.right_hand_sides;
-        plan.element_bytes = sizeof(T);
+        plan.scalar = scalar_kind<T>;
         plan.with_q = with_q();
         plan.blocks = {m_, fits};
         plan.memory_bytes = given_.memory;

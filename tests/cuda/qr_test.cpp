@@ -135,7 +135,7 @@ protected:
     /// nodes rows are left over too.
     template <class T>
     void batched_trees() {
-        const Index most = Tuning<Cuda>::max_rows_in_strips(sizeof(T));
+        const Index most = Tuning<Cuda>::max_rows_in_strips(scalar_kind<T>);
         for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {2 * most + 777, 133}, {20003, 256}}) {
             if (quick() && m > 100) continue;
             const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
@@ -151,7 +151,7 @@ protected:
         }
         if (quick()) return;
         const Index m = 1100003, n = 33, leaf_rows = 128;
-        ASSERT_EQ(Tuning<Cuda>::batched_node_rows(m / leaf_rows * n, 8, leaf_rows), leaf_rows);
+        ASSERT_EQ(Tuning<Cuda>::batched_node_rows(m / leaf_rows * n, ScalarKind::F64, leaf_rows), leaf_rows);
         const Matrix<T> A = random_normal<T>(m, n);
         Matrix<T, Cuda> Q = copy_to_device<T>(gpu(), A.view()), R(gpu(), n, n), S(gpu(), n, n);
         EXPECT_TRUE((tsqr_of_batches<T, Cuda>(gpu(), leaf_rows, Q.view(), false, {}, S.view())));
@@ -234,7 +234,7 @@ protected:
     /// Behind the panels that are reconstructed others that one launch factors, of another width.
     template <class T>
     void last_panels() {
-        const Index rows = Tuning<Cuda>::max_rows_in_strips(sizeof(T)), n = 700;
+        const Index rows = Tuning<Cuda>::max_rows_in_strips(scalar_kind<T>), n = 700;
         const Matrix<T> A = with_condition<T>(rows + 100, n, 10);
         const auto gA = copy_to_device<T>(gpu(), A.view());
         const Options options = with(Method::BlockedHouseholder, QForm::Reflectors);

@@ -12,7 +12,7 @@ namespace quoin::test {
 namespace {
 
 constexpr Index beyond =
-    cuda::max_host_svd_cols(sizeof(float), /*vectors=*/false) + 7;  ///< columns whose SVD is the device's
+    cuda::max_host_svd_cols(ScalarKind::F32, /*vectors=*/false) + 7;  ///< columns whose SVD is the device's
 
 template <class T>
 class GpuSvd : public OnGpu {

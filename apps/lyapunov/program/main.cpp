@@ -31,7 +31,7 @@ struct LyapunovArguments {
     std::optional<Index> every;
     std::optional<Index> exponents;
     std::uint64_t seed = 1;
-    DType dtype = DType::F64;
+    ScalarKind dtype = ScalarKind::F64;
     std::string checkpoint, out, plot;
     double checkpoint_seconds = 60;
     bool covariant = false;
@@ -81,7 +81,7 @@ double rate(const LyapunovSpectrum& f) {
 /// The run that a report describes.
 struct RunInUse {
     std::string description;  ///< of the system
-    DType dtype;              ///< of the vectors
+    ScalarKind dtype;         ///< of the vectors
     DeviceInUse device;
 };
 

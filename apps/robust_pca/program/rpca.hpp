@@ -42,7 +42,7 @@ struct RpcaArguments {
     bool color = false, grey = false;  // neither: as the input is
     bool synthetic = false, npy = false;
     bool street = false;  // with `synthetic`: the scene of `quoin demo`
-    DType dtype = DType::F32;
+    ScalarKind dtype = ScalarKind::F32;
     Masks masks = Masks::Motion;
     double threshold = 0.06;
     std::string ground_truth, write_scene;

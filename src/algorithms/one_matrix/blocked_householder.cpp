@@ -19,7 +19,7 @@ namespace {
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
                        OverlappedWork& overlapped) {
-    const Index m = A.rows, n = A.cols, most = Tuning<D>::max_top_cols(m, sizeof(T));
+    const Index m = A.rows, n = A.cols, most = Tuning<D>::max_top_cols(m, scalar_kind<T>);
     if (n > most) {
         const Index half = (n + most - 1) / most / 2 * most;
         const Range left{0, half}, right{half, n};

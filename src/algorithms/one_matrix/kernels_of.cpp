@@ -21,7 +21,7 @@ public:
     using Names = KernelNames<D>;
 
     explicit KernelUses(const Plan& plan)
-        : plan_(plan), m_(plan.rows), n_(plan.cols), k_(std::min(m_, n_)), bytes_(plan.element_bytes) {}
+        : plan_(plan), m_(plan.rows), n_(plan.cols), k_(std::min(m_, n_)), scalar_(plan.scalar) {}
 
     std::vector<KernelUse> found() && {
         if (k_ == 0) return {};
@@ -42,23 +42,23 @@ private:
     void add(std::string step, std::string kernel) { uses_.push_back({std::move(step), std::move(kernel)}); }
 
     void add_cholesky(Index m, Index n, bool reconstructs) {
-        add(fmt::format("AᵀA of {} columns", n), Names::gram(n, bytes_));
+        add(fmt::format("AᵀA of {} columns", n), Names::gram(n, scalar_));
         add("its Cholesky factor", Names::cholesky(n));
-        add("A R⁻¹", Names::solve(m, n, bytes_));
+        add("A R⁻¹", Names::solve(m, n, scalar_));
         if (reconstructs) add("V and T from its top", Names::reconstruction(n));
     }
     void add_update(Index m, Range panel) {
         const Index p = n_ - panel.end;
         if (p == 0) return;
         add(fmt::format("update of {} columns by {} reflectors of {} rows", p, panel.size(), m),
-            Names::update(m, panel.size(), p, bytes_, plan_.arithmetic));
+            Names::update(m, panel.size(), p, scalar_, plan_.arithmetic));
     }
     /// Adds each kernel of the panels once, with the rows of the first and the last panel that it factors.
     void add_panels() {
         const PanelColumns panels(plan_);
         const auto rows = [&](Index i) { return m_ - panels[i].begin; };
         const auto kernel = [&](Index i) {
-            return is_tall_panel(plan_, rows(i)) ? "" : Names::panel(rows(i), panels[i].size(), bytes_);
+            return is_tall_panel(plan_, rows(i)) ? "" : Names::panel(rows(i), panels[i].size(), scalar_);
         };
         for (Index first = 0; first < panels.count();) {
             const std::string here = kernel(first);
@@ -72,7 +72,7 @@ private:
                                                    : fmt::format("panels of {} to {} rows", rows(first), rows(last));
             add(step, here.empty() ? "by Householder reconstruction:" : here);
             if (here.empty()) {
-                const Index most = Tuning<D>::max_top_cols(rows(first), bytes_);
+                const Index most = Tuning<D>::max_top_cols(rows(first), scalar_);
                 add_cholesky(rows(first), std::min(panels[first].size(), most), true);
             }
             add_update(rows(first), panels[first]);
@@ -81,7 +81,7 @@ private:
     }
     void add_householder() {
         if (plan_.householder().one_launch) {
-            add(fmt::format("the whole {} x {} matrix", m_, n_), Names::batch(m_, n_, bytes_));
+            add(fmt::format("the whole {} x {} matrix", m_, n_), Names::batch(m_, n_, scalar_));
         } else {
             add_panels();
         }
@@ -100,9 +100,9 @@ private:
     /// Adds the levels of a tree of batches, as tsqr_of_batches makes them.
     void add_levels(Index leaf_rows) {
         for (Index rows = m_, block = 1; true;) {
-            const Index most = Tuning<D>::batched_node_rows(rows, bytes_, leaf_rows);
+            const Index most = Tuning<D>::batched_node_rows(rows, scalar_, leaf_rows);
             const Index each = most < rows ? most / block * block : rows;
-            add(fmt::format("{} of {} rows", block == 1 ? "leaves" : "nodes", each), Names::batch(each, n_, bytes_));
+            add(fmt::format("{} of {} rows", block == 1 ? "leaves" : "nodes", each), Names::batch(each, n_, scalar_));
             if (each == rows) return;
             block = n_;
             rows = rows / each * n_ + rows % each;
@@ -117,12 +117,13 @@ private:
         }
         if (p == 0) return;
         add(fmt::format("QᵀW of {} and {} columns", width, p),
-            Names::inner_product(m_, width, p, bytes_, plan_.arithmetic));
-        add("W − Q S", Names::subtracted_product(m_, width, p, bytes_, plan_.arithmetic));
+            Names::inner_product(m_, width, p, scalar_, plan_.arithmetic));
+        add("W − Q S", Names::subtracted_product(m_, width, p, scalar_, plan_.arithmetic));
     }
 
     const Plan& plan_;
-    Index m_, n_, k_, bytes_;
+    Index m_, n_, k_;
+    ScalarKind scalar_;
     std::vector<KernelUse> uses_;
 };
 

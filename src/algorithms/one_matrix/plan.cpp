@@ -58,7 +58,7 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
             fmt::format(fmt::runtime(why), fmt::arg("m", m), fmt::arg("n", n), fmt::arg("method", to_string(method)),
                         fmt::arg("panel_width", panel_width), fmt::arg("leaf_rows", tree.leaf_rows),
                         fmt::arg("fan_in", tree.fan_in), fmt::arg("max_sketch_cols", Tuning<D>::max_sketch_cols),
-                        fmt::arg("arithmetic", to_string(o.arithmetic)), fmt::arg("type", Scalar<T>::name),
+                        fmt::arg("arithmetic", to_string(o.arithmetic)), fmt::arg("type", to_string(scalar_kind<T>)),
                         fmt::arg("device", Tuning<D>::corrected_products ? "" : " on the host")));
     }
 }
@@ -94,7 +94,7 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         }
         chosen.leaf_rows = std::min(tree.leaf_rows, std::max(m, width));
     } else {
-        chosen.leaf_rows = Tuning<D>::leaf_rows(width, plan.element_bytes);
+        chosen.leaf_rows = Tuning<D>::leaf_rows(width, plan.scalar);
     }
     const Index leaves = std::max<Index>(1, (m + chosen.leaf_rows - 1) / chosen.leaf_rows);
     if (tree.fan_in == flat_tree) {
@@ -127,7 +127,7 @@ void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
 /// Chooses the width of the last panels, which one launch factors. They follow panels with too many rows for that.
 template <class D>
 void choose_last_panels(const Plan& plan, HouseholderPlan& chosen) {
-    const Index rows = Tuning<D>::max_rows_in_strips(plan.element_bytes), before = plan.rows - rows,
+    const Index rows = Tuning<D>::max_rows_in_strips(plan.scalar), before = plan.rows - rows,
                 k = std::min(plan.rows, plan.cols);
     if (rows == 0 || before <= 0 || before >= k) return;
     chosen.last_rows = rows;
@@ -139,7 +139,7 @@ template <class T, class D>
 Index batched_leaf_rows(Index m, Index n, const Options& options) {
     const bool chosen = options.method.tree() == TreeOptions{} && options.method.panel_width() == 0;
     if (!chosen || options.q == QForm::Any) return 0;
-    const Index rows = Tuning<D>::batched_leaf_rows(m, n, sizeof(T));
+    const Index rows = Tuning<D>::batched_leaf_rows(m, n, scalar_kind<T>);
     return rows > 0 && SmallBatch<T, D>::fits(rows, n, options.arithmetic) ? rows : 0;
 }
 
@@ -151,7 +151,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     Plan plan;
     plan.rows = m;
     plan.cols = n;
-    plan.element_bytes = sizeof(T);
+    plan.scalar = scalar_kind<T>;
     plan.q = options.q;
     plan.method = method;
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
@@ -174,17 +174,16 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
         case Method::BlockedHouseholder: {
             HouseholderPlan chosen;
             chosen.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
-            plan.panel_width =
-                std::min(full, panel_width > 0 ? panel_width
-                               : chosen.panels_on_host
-                                   ? Tuning<D>::host_panel_width(k)
-                                   : Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic, extends_t));
+            plan.panel_width = std::min(
+                full, panel_width > 0         ? panel_width
+                      : chosen.panels_on_host ? Tuning<D>::host_panel_width(k)
+                                              : Tuning<D>::panel_width(m, k, plan.scalar, plan.arithmetic, extends_t));
             if (panel_width == 0 && !chosen.panels_on_host && !extends_t) choose_last_panels<D>(plan, chosen);
             plan.inner_block = std::max(plan.panel_width, chosen.last_width);
             chosen.one_launch = panel_width == 0 && !panels_on_host && !plan.q.full_t &&
                                 SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
             chosen.reconstruct_rows =
-                chosen.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.element_bytes);
+                chosen.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.scalar);
             chosen.tree = trees(std::min(plan.panel_width, Tuning<D>::one_tree_cols), false);
             plan.choices = chosen;
             break;
@@ -225,9 +224,9 @@ Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host
         // trees reach LAPACK's format by forming Q first
         if (is_tree(method) && options.q == QForm::Reflectors) continue;
         // the closer a matrix is to square, the fewer such matrices get a certificate
-        if (method == Method::CholeskyQR2 && !Tuning<D>::tall(m, n, sizeof(T))) continue;
+        if (method == Method::CholeskyQR2 && !Tuning<D>::tall(m, n, scalar_kind<T>)) continue;
         Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
-        const double time = modelled_time(plan, Tuning<D>::step_times(sizeof(T)));
+        const double time = modelled_time(plan, Tuning<D>::step_times(scalar_kind<T>));
         if (time < least) {
             least = time;
             best = std::move(plan);
@@ -248,15 +247,15 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
         const bool is_explicit = options.q == QForm::None || options.q == QForm::Explicit;
-        if (is_explicit && Tuning<D>::tall(m, n, sizeof(T))) return by(Method::CholeskyQR2);
+        if (is_explicit && Tuning<D>::tall(m, n, scalar_kind<T>)) return by(Method::CholeskyQR2);
         if (m * n < Tuning<D>::min_compared) return by(Method::BlockedHouseholder);
         return cheapest_plan<T, D>(m, n, options, panels_on_host);
     } else {
         Options formed = options;
         if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
-        const bool by_gram = (formed.q.full_t || !Tuning<D>::cluster_pays(m, n, sizeof(T), formed.q.form)) &&
-                             (formed.q == QForm::Reflectors ? Tuning<D>::reconstruction_pays(m, n, sizeof(T))
-                                                            : Tuning<D>::tall(m, n, sizeof(T)));
+        const bool by_gram = (formed.q.full_t || !Tuning<D>::cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&
+                             (formed.q == QForm::Reflectors ? Tuning<D>::reconstruction_pays(m, n, scalar_kind<T>)
+                                                            : Tuning<D>::tall(m, n, scalar_kind<T>));
         return laid_out<T, D>(m, n, formed, by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder, panels_on_host);
     }
 }
@@ -372,8 +371,8 @@ std::string to_string(const Plan& plan) {
     const HouseholderPlan householder = plan.householder();
     const TreePlan tree = plan.tree();
     const Method fallback = plan.fallback();
-    std::string text = fmt::format("{} x {} {}: {}", plan.rows, plan.cols, plan.element_bytes == 4 ? "f32" : "f64",
-                                   to_string(plan.method));
+    std::string text =
+        fmt::format("{} x {} {}: {}", plan.rows, plan.cols, to_string(plan.scalar), to_string(plan.method));
     if (fallback != Method::Auto) text += fmt::format(" (falls back to {})", to_string(fallback));
     text += fmt::format(", Q {}\n", to_string(plan.q));
     if (householder.one_launch)

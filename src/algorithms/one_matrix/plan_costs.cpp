@@ -72,7 +72,7 @@ void add_full_t(Plan& plan) {
         plan.flops += m * k * k;
         words += 2 * m * k;
     }
-    plan.bytes_moved += words * plan.element_bytes;
+    plan.bytes_moved += words * bytes_of(plan.scalar);
 }
 
 /// Adds the costs of Gram-Schmidt, by the halves of gram_schmidt.cpp. Selective reorthogonalization is counted as none.
@@ -87,7 +87,7 @@ void add_gram_schmidt(Plan& plan) {
         for (const auto& [n, count] : level) {
             if (n <= nb) {
                 plan.flops += count * (by_cholesky ? cholesky_flops(false, m, n) + m * n * n : 3 * m * n * n);
-                plan.bytes_moved += count * 2 * m * n * plan.element_bytes;
+                plan.bytes_moved += count * 2 * m * n * bytes_of(plan.scalar);
                 continue;
             }
             const double left = std::ceil(std::floor(n / nb) / 2) * nb, right = n - left;
@@ -96,7 +96,7 @@ void add_gram_schmidt(Plan& plan) {
             plan.flops += count * 4 * m * left * right;
             // A₂ is read twice and written for each product, Q₁ read twice
             const double products = modified ? left / nb : 1;
-            plan.bytes_moved += count * (3 * m * right * products + 2 * m * left) * plan.element_bytes;
+            plan.bytes_moved += count * (3 * m * right * products + 2 * m * left) * bytes_of(plan.scalar);
         }
         level = std::move(next);
     }
@@ -171,7 +171,7 @@ double modelled_time(const Plan& plan, const StepTimes& t) {
 
 void count_costs(Plan& plan) {
     const double m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
-    const double A_bytes = m * n * plan.element_bytes, small_bytes = k * n * plan.element_bytes;
+    const double A_bytes = m * n * bytes_of(plan.scalar), small_bytes = k * n * bytes_of(plan.scalar);
     const bool none = plan.q == QForm::None, reflectors = plan.q == QForm::Reflectors;
     if (is_cholesky(plan.method)) {
         const bool sketched = plan.method == Method::RandomizedCholeskyQR;
@@ -186,7 +186,7 @@ void count_costs(Plan& plan) {
         plan.flops = plan.bytes_moved = 0;
         if (n > 0) add_gram_schmidt(plan);
         const double nb = number(plan.panel_width);
-        plan.workspace_bytes = 2 * nb * n * plan.element_bytes + small_bytes;
+        plan.workspace_bytes = 2 * nb * n * bytes_of(plan.scalar) + small_bytes;
         if (plan.gram_schmidt().reorthogonalization == Reorthogonalization::Always) {
             plan.flops *= 2;
             plan.bytes_moved *= 2;
@@ -196,7 +196,7 @@ void count_costs(Plan& plan) {
                 plan.flops += n * n * n / 3;
             } else {
                 // every panel by itself against all columns before it
-                plan.bytes_moved += m * n * (n / nb) * plan.element_bytes;
+                plan.bytes_moved += m * n * (n / nb) * bytes_of(plan.scalar);
             }
         }
         if (takes_halves(plan.arithmetic)) {
@@ -211,7 +211,7 @@ void count_costs(Plan& plan) {
         const double rows = m / (1 - n / number(leaf_rows)), steps = none ? 1 : 2;
         plan.flops = steps * 2 * rows * n * n + (reflectors ? reconstruction_flops(m, n) : 0);
         plan.bytes_moved = (steps * 2 * rows / m + (reflectors ? 2 : 0)) * A_bytes;
-        plan.workspace_bytes = (2 * rows - m) * n * plan.element_bytes + 4 * small_bytes;
+        plan.workspace_bytes = (2 * rows - m) * n * bytes_of(plan.scalar) + 4 * small_bytes;
         return;
     }
     const bool forms_q = plan.q == QForm::Explicit || (reflectors && !lapack_format);
@@ -220,13 +220,13 @@ void count_costs(Plan& plan) {
     double t_bytes = 0;
     if (plan.q.full_t && lapack_format) {
         add_full_t(plan);
-        t_bytes +=
-            (plan.q.full_t->route == FullTRoute::Recurrence || plan.q.full_t->keep_s ? m : k) * k * plan.element_bytes;
+        t_bytes += (plan.q.full_t->route == FullTRoute::Recurrence || plan.q.full_t->keep_s ? m : k) * k *
+                   bytes_of(plan.scalar);
     }
     for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
         const Index end = first + tree.width;
-        const double panel_bytes = number(tree.rows) * number(tree.width) * plan.element_bytes;
-        const double trailing_bytes = number(tree.rows) * number(plan.cols - end) * plan.element_bytes;
+        const double panel_bytes = number(tree.rows) * number(tree.width) * bytes_of(plan.scalar);
+        const double trailing_bytes = number(tree.rows) * number(plan.cols - end) * bytes_of(plan.scalar);
         // the panel is read and written; the trailing matrix is read for VᵀC, then read and written for C − V W
         const double bytes = 2 * panel_bytes + 3 * trailing_bytes;
         plan.flops += weight * (factor_flops(plan, tree) + apply_flops(tree, plan.cols - end));
@@ -235,7 +235,7 @@ void count_costs(Plan& plan) {
             plan.flops += weight * (form_flops(tree) + apply_flops(tree, columns - end));
             plan.bytes_moved += weight * bytes;
         }
-        t_bytes += weight * number(tree.inner_block) * number(tree.t_cols()) * plan.element_bytes;
+        t_bytes += weight * number(tree.inner_block) * number(tree.t_cols()) * bytes_of(plan.scalar);
     });
     if (reflectors && !lapack_format) {
         plan.flops += reconstruction_flops(m, k);

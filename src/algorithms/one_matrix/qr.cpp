@@ -545,9 +545,9 @@ void deliver(Context<D>& ctx, const Matrix<T, D>& A, MatrixView<T, D> B) {
 
 template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, Matrix<T, D>&& A, const Plan& plan) {
-    if (A.rows() != plan.rows || A.cols() != plan.cols || plan.element_bytes != static_cast<int>(sizeof(T))) {
-        throw InvalidArgument(fmt::format("the plan is for {} x {} elements of {} bytes, and A is {} x {} of {}",
-                                          plan.rows, plan.cols, plan.element_bytes, A.rows(), A.cols(), sizeof(T)));
+    if (A.rows() != plan.rows || A.cols() != plan.cols || plan.scalar != scalar_kind<T>) {
+        throw InvalidArgument(fmt::format("the plan is for {} x {} {}, and A is {} x {} {}", plan.rows, plan.cols,
+                                          to_string(plan.scalar), A.rows(), A.cols(), to_string(scalar_kind<T>)));
     }
     const InputView<T, D> view = A.view();
     return factored<T, D>(ctx, view, plan, std::move(A));

@@ -27,7 +27,7 @@ template <class T, class D>
 bool factor_levels(Context<D>& ctx, Index leaf_rows, Index block, InputView<T, D> A, bool checked, MatrixView<T, D> Q,
                    MatrixView<T, D> R) {
     throw_if_stopped(ctx);
-    const Index m = A.rows, n = A.cols, rows = Tuning<D>::batched_node_rows(m, sizeof(T), leaf_rows),
+    const Index m = A.rows, n = A.cols, rows = Tuning<D>::batched_node_rows(m, scalar_kind<T>, leaf_rows),
                 each = rows < m ? rows / block * block : m, count = m / each;
     const Range rest{count * each, m};
     const Members nodes{{}, count};
@@ -73,7 +73,7 @@ bool tsqr_of_batches(Context<D>& ctx, Index leaf_rows, InputView<T, D> A, bool c
 template <class T, class D>
 void orthonormalize_by_tree(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> R) {
     const Index m = A.rows, n = A.cols;
-    if (const Index leaf_rows = Tuning<D>::batched_leaf_rows(m, n, sizeof(T)); leaf_rows > 0)
+    if (const Index leaf_rows = Tuning<D>::batched_leaf_rows(m, n, scalar_kind<T>); leaf_rows > 0)
         return static_cast<void>(tsqr_of_batches<T, D>(ctx, leaf_rows, A, true, A, R));
     ReflectorForest<T, D> tree;
     Plan by_tree = plan;

@@ -23,7 +23,7 @@ namespace {
 class Clock {
 public:
     Clock(const OutOfCoreRates& rates, const OutOfCorePlan& plan)
-        : link_(rates.link), bytes_(plan.element_bytes), flops_per_second_(rate(rates, plan)) {}
+        : link_(rates.link), bytes_(bytes_of(plan.scalar)), flops_per_second_(rate(rates, plan)) {}
     double seconds(double in, double out, double flops) const {
         return std::max({in * bytes_ / link_, out * bytes_ / link_, flops / flops_per_second_});
     }
@@ -34,7 +34,7 @@ private:
             case Arithmetic::Corrected:
                 if (plan.method == OutOfCoreMethod::Householder) return rates.corrected_by_panels;
                 return rates.corrected * std::min(1.0, 2 / (1 + number(plan.rows) / rates.corrected_rows));
-            case Arithmetic::Native: return plan.element_bytes == 4 ? rates.native_f32 : rates.native_f64;
+            case Arithmetic::Native: return entry_for(plan.scalar, rates.native_f32, rates.native_f64);
             default: return plan.arithmetic == study::TF32 ? rates.tf32 : rates.tensor;
         }
     }
@@ -184,7 +184,7 @@ void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     };
     const auto refuse = [&](Index leaf) {
         refuse_memory(plan.memory_bytes,
-                      plan.workspace_bytes + plan.element_bytes * number(Tiles::min_elements(m, leaf)) / most);
+                      plan.workspace_bytes + bytes_of(plan.scalar) * number(Tiles::min_elements(m, leaf)) / most);
     };
     if (options.block > 0) {
         plan.block = std::min(options.block, n);
@@ -212,12 +212,12 @@ void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
 template <class D>
 void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     const Index m = std::max<Index>(1, plan.rows), k = std::max<Index>(1, std::min(plan.rows, plan.cols));
-    const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
-    Index nb = std::min(k, Tuning<D>::panel_width(m, k, plan.element_bytes, plan.arithmetic));
+    const double room = (plan.memory_bytes - plan.workspace_bytes) / bytes_of(plan.scalar);
+    Index nb = std::min(k, Tuning<D>::panel_width(m, k, plan.scalar, plan.arithmetic));
     // T, two blocks of V that come by, and a slab at least as wide as a block
     const auto needed = [&](Index panel) { return 3.0 * number(m) * number(panel) + number(panel) * number(k); };
     while (nb > 1 && needed(nb) > room) nb /= 2;
-    if (needed(nb) > room) refuse_memory(plan.memory_bytes, plan.workspace_bytes + plan.element_bytes * needed(1));
+    if (needed(nb) > room) refuse_memory(plan.memory_bytes, plan.workspace_bytes + bytes_of(plan.scalar) * needed(1));
     plan.panel = nb;
     const double left = room - number(nb) * number(k) - 2.0 * number(m) * number(nb);
     const Index most = static_cast<Index>(left / number(m)), n = std::max<Index>(1, plan.cols);
@@ -225,7 +225,7 @@ void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
         plan.block = std::min(std::max(options.block / nb, Index(1)) * nb, (n + nb - 1) / nb * nb);
         if (plan.block > most) {
             refuse_memory(plan.memory_bytes,
-                          plan.memory_bytes + plan.element_bytes * number(m) * number(plan.block - most));
+                          plan.memory_bytes + bytes_of(plan.scalar) * number(m) * number(plan.block - most));
         }
         return;
     }
@@ -257,7 +257,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     OutOfCorePlan plan;
     plan.rows = m;
     plan.cols = n;
-    plan.element_bytes = sizeof(T);
+    plan.scalar = scalar_kind<T>;
     plan.method = options.method;
     plan.reorthogonalize = options.reorthogonalize;
     plan.check_finite = options.check_finite;
@@ -275,8 +275,8 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
                            to_string(plan.arithmetic)));
     }
     plan.workspace_bytes = workspace<D>(plan.memory_bytes, plan.arithmetic, !gram_schmidt, m,
-                                        Tuning<D>::panel_width(m, std::min(m, n), plan.element_bytes, plan.arithmetic));
-    const double room = (plan.memory_bytes - plan.workspace_bytes) / plan.element_bytes;
+                                        Tuning<D>::panel_width(m, std::min(m, n), plan.scalar, plan.arithmetic));
+    const double room = (plan.memory_bytes - plan.workspace_bytes) / bytes_of(plan.scalar);
     const Clock clock(rates, plan);
     Total total;
     if (gram_schmidt) {
@@ -292,15 +292,15 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
         choose_slabs<D>(plan, options);
         total = count_slabs(m, n, slabs_of(plan), plan.form_q, clock);
     }
-    plan.bytes_in = total.in * plan.element_bytes;
-    plan.bytes_out = total.out * plan.element_bytes;
+    plan.bytes_in = total.in * bytes_of(plan.scalar);
+    plan.bytes_out = total.out * bytes_of(plan.scalar);
     plan.flops = total.flops;
     plan.seconds = total.seconds;
     return plan;
 }
 
 study::PaperBytes study::paper_bytes(const OutOfCorePlan& plan, Index block) {
-    const double M = number(plan.rows), N = number(plan.cols), b = number(block), e = plan.element_bytes;
+    const double M = number(plan.rows), N = number(plan.cols), b = number(block), e = bytes_of(plan.scalar);
     const double k = std::max(1.0, std::ceil(N / b));
     if (plan.method == study::Blocking)
         return {e * ((k + 2) * M * N + N * N / 2 - N * b / 2), e * 0.5 * ((k + 1) * M * N + N * N + N * b)};
@@ -317,7 +317,7 @@ std::string to_string(const OutOfCorePlan& plan) {
     constexpr double GiB = 1 << 30;
     const bool slabs = plan.method == OutOfCoreMethod::Householder;
     std::string text = fmt::format("{} x {} {} out of core within {:.3g} GiB of the device: {}", plan.rows, plan.cols,
-                                   plan.element_bytes == 4 ? "f32" : "f64", plan.memory_bytes / GiB,
+                                   to_string(plan.scalar), plan.memory_bytes / GiB,
                                    slabs ? "householder by slabs" : "classical Gram-Schmidt by ");
     if (!slabs) text += plan.method == OutOfCoreMethod::Recursive ? "recursion" : "blocks";
     text += fmt::format(", {} arithmetic{}\n", to_string(plan.arithmetic),

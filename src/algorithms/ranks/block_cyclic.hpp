@@ -138,7 +138,7 @@ struct BlockCyclicFactorization {
 /// Whether one Gram pass is enough for w columns of m independent random numbers (docs/algorithms.md, section 6).
 template <class D>
 bool one_pass_if_random(Index m, Index w) {
-    return std::is_same_v<D, Host> ? Tuning<Host>::tall(m, w, sizeof(double))
+    return std::is_same_v<D, Host> ? Tuning<Host>::tall(m, w, ScalarKind::F64)
                                    : CommonTuning::norm_proves_one_pass(m, w);
 }
 
@@ -150,12 +150,13 @@ Index panel_width_for(const BlockCyclic& layout, int process_rows, int process_c
     const Index m = layout.rows, k = std::min(m, layout.cols), w = std::min(k, Tuning<D>::tall_cyclic_width);
     if (panels_are_whole<D>(process_rows, m)) {
         if (process_cols > 1) return CyclicTuning::whole_width;
-        return process_rows > 1 ? CyclicTuning::block : Tuning<D>::panel_width(m, k, sizeof(T), Arithmetic::Native);
+        return process_rows > 1 ? CyclicTuning::block
+                                : Tuning<D>::panel_width(m, k, scalar_kind<T>, Arithmetic::Native);
     }
     if (process_cols == 1 && w > 0 && m >= 4 * w * w) return w;
     // the width for more rows than one device holds, because ranks factor a panel by trees
     const Index width =
-        Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, sizeof(double), Arithmetic::Native);
+        Tuning<D>::panel_width(std::numeric_limits<Index>::max(), k, ScalarKind::F64, Arithmetic::Native);
     return std::min(width, CyclicTuning::shared_width);
 }
 

@@ -39,7 +39,7 @@ Index first_of_blocks(Index n, Index most) {
 template <class T>
 void gram_of(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<double, Cuda> G) {
     const Index n = A.cols;
-    if (choose_gram(n, sizeof(T)) != GramKernel::Blocks) return by_kernels<T>(ctx, A, {}, {}, G, {});
+    if (choose_gram(n, scalar_kind<T>) != GramKernel::Blocks) return by_kernels<T>(ctx, A, {}, {}, G, {});
     const Index half = first_of_blocks(n, (n + 1) / 2);
     const Range left{0, half}, right{half, n};
     gram_of<T>(ctx, A.col_block(left), G.block(left, left));
@@ -122,7 +122,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     GramPrecision known{.condition_is_norm = true};
     // The solve refines inverses of 8×8 blocks once (factor_blocks.cuh). It is in f64, whose u is far below f32's.
     known.solves_any_triangle = !std::is_same_v<T, double>;
-    if (choose_gram(n, sizeof(T)) == GramKernel::Blocks) {
+    if (choose_gram(n, scalar_kind<T>) == GramKernel::Blocks) {
         known.u = known.solve_u = Scalar<T>::u;
         // G₁₂ by parts of `longest` rows or fewer; in f64 the kernel makes the diagonal blocks
         Index longest = rows_of_part(ctx, m, n, n);
@@ -147,7 +147,7 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
     const MatrixView<const T, D> A = input.stored();
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
-    const SolveKernel kernel = choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, sizeof(T));
+    const SolveKernel kernel = choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>);
     if (kernel < SolveKernel::Blocks) {
         Factors Y;
         for (const auto& R : factors) {

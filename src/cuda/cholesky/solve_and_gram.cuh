@@ -20,15 +20,15 @@ inline Index scratch_rows(int multiprocessors) { return Index(multiprocessors) *
 /// Blocks of the fused pass, and so parts.
 template <class T>
 int fused_grid(Index m, int n, int multiprocessors) {
-    return choose_gram(n, sizeof(T)) == GramKernel::ThreadPerRow ? few_columns_grid<T>(m, n, multiprocessors)
-                                                                 : narrow_grid<T>(m, n, multiprocessors);
+    return choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow ? few_columns_grid<T>(m, n, multiprocessors)
+                                                                      : narrow_grid<T>(m, n, multiprocessors);
 }
 
 /// Bytes of workspace that `solve_and_gram` below needs, 16-byte aligned: R's halves, partial Gram matrices, and the
 /// scratch block.
 template <class T>
 Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g, int multiprocessors) {
-    const bool corrected = choose_solve(m, n, factor_count, true, sizeof(T)) == SolveKernel::Corrected;
+    const bool corrected = choose_solve(m, n, factor_count, true, scalar_kind<T>) == SolveKernel::Corrected;
     const Index halves = corrected ? corrected_factor_bytes : 0;
     if (!want_g || n == 0) return halves;
     const int col_tiles = ceil_div(n, 8);
@@ -44,7 +44,7 @@ Index tall_workspace(Index m, int n, int factor_count, bool want_x, bool want_g,
 /// eights.
 template <class T>
 Index longest_sum(Index m, int n, int multiprocessors) {
-    const bool is_few = choose_gram(n, sizeof(T)) == GramKernel::ThreadPerRow, is_fused = is_fused_pass(n);
+    const bool is_few = choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow, is_fused = is_fused_pass(n);
     const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors) : GramGrid(m, n, multiprocessors).blocks;
     const Index at_a_time = is_few ? vector_size<T> : is_fused ? narrow_rows<T> : gram_rows;
     const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
@@ -64,13 +64,13 @@ cudaError_t solve_and_gram(Index m, int n, const T* A, Index lda, const Factors&
     if (n > (factors.count == 0 ? gram_max_cols<T> : tall_max_cols) || factors.count > max_factors)
         return cudaErrorInvalidValue;
     const bool corrected =
-        choose_solve(m, n, factors.count, certificate != nullptr, sizeof(T)) == SolveKernel::Corrected;
+        choose_solve(m, n, factors.count, certificate != nullptr, scalar_kind<T>) == SolveKernel::Corrected;
     double* const parts = static_cast<double*>(workspace) + (corrected ? corrected_factor_bytes / sizeof(double) : 0);
     if (m == 0) return G ? sum_gram_parts(n, fused_height, 0, parts, G, ldg, stream) : cudaSuccess;
     cudaError_t error = cudaSuccess;
 
     if (is_fused_pass(n)) {
-        const auto pass = choose_gram(n, sizeof(T)) == GramKernel::ThreadPerRow ? few_columns<T> : narrow<T>;
+        const auto pass = choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow ? few_columns<T> : narrow<T>;
         error = pass(m, n, A, lda, factors, X, ldx, G ? parts : nullptr, certificate, multiprocessors, stream);
         if (error != cudaSuccess || !G) return error;
         return sum_gram_parts(n, fused_height, fused_grid<T>(m, n, multiprocessors), parts, G, ldg, stream);

@@ -47,8 +47,8 @@ Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
 /// A = H R for at most panel_block_width columns.
 template <class T>
 void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    constexpr std::span table = panel_block_shapes(sizeof(T));
-    const PanelBlockChoice choice = choose_panel_block(A.rows, A.cols, sizeof(T));
+    constexpr std::span table = panel_block_shapes(scalar_kind<T>);
+    const PanelBlockChoice choice = choose_panel_block(A.rows, A.cols, scalar_kind<T>);
     with_row<table.size()>(choice.row, [&](auto row) {
         constexpr PanelBlockShape shape = table[row];
         launch_clusters(ctx, factor_panel_block_kernel<T, shape.rows, shape.cols, shape.streams>, 1, choice.blocks,
@@ -124,7 +124,7 @@ void apply_by_blocks(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Mat
     copy_unit_lower<T>(ctx, V, L);
     const Operand<T> C1{C.row_block({0, k})}, C2{C.row_block({k, m})};
     const Operand<const T> V2{V.row_block({k, m})};
-    const bool adjoint = Tuned::adjoint_pays(m, k, sizeof(T));
+    const bool adjoint = Tuned::adjoint_pays(m, k, scalar_kind<T>);
     const auto make = [&] {
         return adjoint ? Operand<T>{frame.matrix<T>(p, k), Op::Transpose} : Operand<T>{frame.matrix<T>(k, p)};
     };
@@ -248,7 +248,7 @@ template <class T>
 void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     const Index m = A.rows, n = A.cols;
     set_zero<T>(ctx, Tf);
-    const Index width = panel_block_width(m, sizeof(T));
+    const Index width = panel_block_width(m, scalar_kind<T>);
     for (Index c = 0; c < n; c += width) {
         const Index end = std::min(n, c + width);
         const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
@@ -268,10 +268,10 @@ template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside) {
     if (A.empty()) return;
     const Index all = ctx.state().multiprocessors;
-    if (choose_panel(A.rows, sizeof(T)) == PanelKernel::Strips) {
+    if (choose_panel(A.rows, scalar_kind<T>) == PanelKernel::Strips) {
         factor_in_strips<T>(
             ctx, A, Tf,
-            columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, sizeof(T), A.cols, columns_beside) : all);
+            columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, scalar_kind<T>, A.cols, columns_beside) : all);
     } else {
         factor_in_blocks<T>(ctx, A, Tf);
     }
@@ -281,7 +281,7 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_be
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic arithmetic) {
     if (V.cols == 0 || C.cols == 0) return;
-    switch (choose_update(V.rows, V.cols, C.cols, sizeof(T), arithmetic)) {
+    switch (choose_update(V.rows, V.cols, C.cols, scalar_kind<T>, arithmetic)) {
         case UpdateKernel::Corrected:
             if constexpr (std::is_same_v<T, float>) {
                 Arena::Frame frame(ctx);
@@ -311,7 +311,7 @@ template <>
 PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
                                         MatrixView<const float, Cuda> Tf, Index cols, Arithmetic arithmetic)
     : ctx_(ctx), op_(op), V_(V), Tf_(Tf), arithmetic_(arithmetic) {
-    if (choose_update(V.rows, V.cols, cols, sizeof(float), arithmetic) != UpdateKernel::Corrected) return;
+    if (choose_update(V.rows, V.cols, cols, ScalarKind::F32, arithmetic) != UpdateKernel::Corrected) return;
     shared_.reset(new Shared{Arena::Frame(ctx), {}});
     shared_->H = corrected_reflectors(ctx, shared_->frame, op, V, Tf);
 }

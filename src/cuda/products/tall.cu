@@ -150,7 +150,7 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
                          Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * A.rows * A.cols * B.cols);
     if constexpr (std::is_same_v<T, float>) {
-        switch (choose_inner_product(A.rows, A.cols, B.cols, sizeof(T), arithmetic)) {
+        switch (choose_inner_product(A.rows, A.cols, B.cols, scalar_kind<T>, arithmetic)) {
             case ProductKernel::Halves: return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
             case ProductKernel::FewColumns: return multiply_few(ctx, A, B, C, accumulate);
             case ProductKernel::Library: break;
@@ -164,7 +164,7 @@ template <class T, class D>
 void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C, Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
     if constexpr (std::is_same_v<T, float>) {
-        switch (choose_subtracted_product(C.rows, A.cols, C.cols, sizeof(T), arithmetic)) {
+        switch (choose_subtracted_product(C.rows, A.cols, C.cols, scalar_kind<T>, arithmetic)) {
             case ProductKernel::Halves: return subtract_product_by_halves(ctx, arithmetic, A, B, C);
             case ProductKernel::FewColumns: return subtract_few(ctx, A, B, C);
             case ProductKernel::Library: break;
@@ -180,7 +180,7 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
     Index done = 0;  // columns of Q
     if constexpr (std::is_same_v<T, float>) {
         // as many at a time as there is room for the halves of
-        const ProductKernel kernel = choose_inner_product(W.rows, Q.cols, W.cols, sizeof(T), arithmetic);
+        const ProductKernel kernel = choose_inner_product(W.rows, Q.cols, W.cols, scalar_kind<T>, arithmetic);
         Index width = kernel == ProductKernel::Halves ? Q.cols : 0;
         while (done < Q.cols && width >= Tuning<Cuda>::min_halved) {
             const Range cols{done, std::min(Q.cols, done + width)};

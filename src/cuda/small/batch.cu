@@ -101,7 +101,7 @@ void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
 
 template <class T>
 SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory)
-    : m_(m), n_(n), k_(std::min(m, n)), choice_(choose_batch(m, n, sizeof(T))), tau_(ctx, k_, count) {
+    : m_(m), n_(n), k_(std::min(m, n)), choice_(choose_batch(m, n, scalar_kind<T>)), tau_(ctx, k_, count) {
     if (in_strips()) {
         const auto size = strips_size(count);
         const Index width = size.width;
@@ -182,7 +182,7 @@ template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                                      bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    const BatchChoice choice = choose_batch(m, n, sizeof(T));
+    const BatchChoice choice = choose_batch(m, n, scalar_kind<T>);
     if (choice.kernel != BatchKernel::Strips) {
         const BatchSize size(members.count, m, n, m);
         return factor_held<T>(ctx, choice, size, A, members, check_finite,

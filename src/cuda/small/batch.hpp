@@ -26,9 +26,11 @@ struct StripFactors;
 template <class T>
 class SmallBatch<T, Cuda> {
 public:
-    static bool fits(Index m, Index n, Arithmetic arithmetic) { return cuda::is_batch(m, n, sizeof(T), arithmetic); }
+    static bool fits(Index m, Index n, Arithmetic arithmetic) {
+        return cuda::is_batch(m, n, scalar_kind<T>, arithmetic);
+    }
     static bool pays_alone(Index m, Index n, Arithmetic arithmetic) {
-        return cuda::is_batch_of_one(m, n, sizeof(T), arithmetic);
+        return cuda::is_batch_of_one(m, n, scalar_kind<T>, arithmetic);
     }
     static bool applies_alone(Index m, Index p) { return cuda::applies_batch_of_one(m, p); }
     SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory = nullptr);

@@ -14,7 +14,7 @@ namespace {
 /// Calls work(kernel) for a row of `cluster_rows`.
 template <class T, class Work>
 void with_kernel(int row, Work work) {
-    constexpr std::span table = cluster_rows(sizeof(T));
+    constexpr std::span table = cluster_rows(scalar_kind<T>);
     with_row<table.size()>(row, [&](auto i) { work(RowsKernel<T, table[i].cols, table[i].rows, table[i].threads>()); });
 }
 
@@ -50,7 +50,7 @@ template <class T>
 void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
            const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
-    const int row = cluster_row(size.m, cluster_cols_at_once(size.m, p, sizeof(T)), sizeof(T));
+    const int row = cluster_row(size.m, cluster_cols_at_once(size.m, p, scalar_kind<T>), scalar_kind<T>);
     with_kernel<T>(row, [&]<class K>(K) {
         QUOIN_CUDA_CHECK(launch(apply_rows_kernel<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0),
                                 ctx.stream(), size, X, tau, transpose, p, from, identity, to));

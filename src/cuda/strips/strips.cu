@@ -25,8 +25,8 @@ using ResidentStrips = Resident<Strip<T, s.width, s.tiles, s.warps, s.cluster, s
 /// Calls work(strips) for m×n matrices that have `pieces` pieces in all.
 template <class T, class Work>
 void with_strips(Index multiprocessors, Index m, Index pieces, Work work) {
-    constexpr std::span table = strip_shapes(sizeof(T));
-    with_row<table.size()>(strip_row(m, sizeof(T)), [&](auto row) {
+    constexpr std::span table = strip_shapes(scalar_kind<T>);
+    with_row<table.size()>(strip_row(m, scalar_kind<T>), [&](auto row) {
         constexpr StripShapes shapes = table[row];
         static_assert(shapes.few.width == shapes.many.width && shapes.few.rows() == shapes.many.rows() &&
                       shapes.few.tiles == shapes.many.tiles);
@@ -49,7 +49,7 @@ LaunchShape shape_of(Index clusters) {
 template <class T>
 StripSize size_of(Index count, Index m, Index n) {
     const Index k = std::min(m, n);
-    const int width = strip_shapes(sizeof(T))[strip_row(m, sizeof(T))].few.width;
+    const int width = strip_shapes(scalar_kind<T>)[strip_row(m, scalar_kind<T>)].few.width;
     const auto pieces = [](Index x, Index of) { return static_cast<int>(ceil_div(x, of)); };
     return {count,        static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
             pieces(m, 8), pieces(n, width),    pieces(k, width),    width};

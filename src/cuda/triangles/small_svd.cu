@@ -190,7 +190,7 @@ void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T>
 template <class T, class D>
 void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U, View<T, D> Vt) {
     if (A.empty()) return;
-    if (choose_svd(A.cols, sizeof(T), U.data != nullptr) == SvdKernel::Host) {
+    if (choose_svd(A.cols, scalar_kind<T>, U.data != nullptr) == SvdKernel::Host) {
         svd_on_host<T>(ctx, A, s, U, Vt);
     } else {
         svd_on_device<T>(ctx, A, s, U, Vt);
