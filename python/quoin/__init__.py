@@ -32,7 +32,7 @@ from ._errors import (
 from ._factorization import BatchedFactorization, Factorization
 from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
 from ._gram_schmidt import GramSchmidt
-from ._results import LstsqResult, Plan, QRResult, RawQRResult, Report, Route, SVDResult
+from ._results import LstsqResult, PivotedQRResult, Plan, QRResult, RawQRResult, Report, Route, SVDResult
 from ._streaming import StreamingQR, StreamingR
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ __all__ = [
     "NumericalBreakdown",
     "OnlineRobustPCA",
     "OutOfMemory",
+    "PivotedQRResult",
     "Plan",
     "QRResult",
     "RankDeficient",

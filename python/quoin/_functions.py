@@ -27,7 +27,7 @@ from ._arrays import (
 )
 from ._errors import InvalidArgument
 from ._factorization import BatchedFactorization, Factorization
-from ._results import LstsqResult, Plan, QRResult, RawQRResult, Route, SVDResult, solution, solutions
+from ._results import LstsqResult, PivotedQRResult, Plan, QRResult, RawQRResult, Route, SVDResult, solution, solutions
 
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
 
@@ -65,6 +65,30 @@ def qr(
 ) -> Any: ...
 
 
+@overload
+def qr(
+    a: Any,
+    mode: Literal["reduced", "complete"] = "reduced",
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    *,
+    pivoting: Literal[True],
+) -> PivotedQRResult: ...
+
+
+@overload
+def qr(
+    a: Any,
+    mode: Literal["r"],
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    *,
+    pivoting: Literal[True],
+) -> tuple[Any, Any]: ...
+
+
 def qr(
     a: Any,
     mode: str = "reduced",
@@ -73,7 +97,7 @@ def qr(
     check_finite: bool = True,
     pivoting: bool = False,
 ) -> Any:
-    """Factor A = QR.
+    """Factor A = QR, or A P = QR with column pivoting.
 
     Parameters
     ----------
@@ -92,13 +116,15 @@ def qr(
         The bits of the result do not depend on it.
     check_finite : bool
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
-    pivoting : False
-        There is no column pivoting; `scipy.linalg.qr` has it.
+    pivoting : bool
+        Move columns of large norm to the front, as `scipy.linalg.qr` does: A[:, P] = Q R, and the diagonal of R shows
+        the rank. For one matrix in the host's memory, by method 'auto' or 'householder', in the modes 'reduced',
+        'complete' and 'r'. Large matrices take the pivots of a panel from a random sketch, always the same one.
 
     Returns
     -------
-    QRResult, RawQRResult or array
-        The caller's kind of array. Each matrix of Q and R is in Fortran order.
+    QRResult, RawQRResult, PivotedQRResult or array
+        The caller's kind of array. Each matrix of Q and R is in Fortran order. With pivoting in mode 'r' the pair R, P.
 
     Raises
     ------
@@ -123,9 +149,12 @@ def qr(
     >>> abs(quoin.qr(A, mode="r")).round(3)
     array([[5.   , 2.2  ],
            [0.   , 5.016]])
+    >>> Q, R, P = quoin.qr(A, pivoting=True)
+    >>> P, bool(np.allclose(Q @ R, A[:, P]))
+    (array([1, 0]), True)
     """
     if pivoting is not False and flag("pivoting", pivoting):
-        raise InvalidArgument("qr has no column pivoting: scipy.linalg.qr(a, pivoting=True) has it, and quoin.svd shows the rank")
+        return _pivoted_qr(a, mode, method, threads_number(threads), flag("check_finite", check_finite))
     if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
         place = None
     elif is_ragged(a):
@@ -146,6 +175,30 @@ def qr(
     if mode == "r":
         return result
     return RawQRResult(*result) if mode == "raw" else QRResult(*result)
+
+
+def _pivoted_qr(a: Any, mode: str, method: str, n_threads: int, check_finite: bool) -> Any:
+    one_of("mode", mode, *_MODES)
+    if mode == "raw":
+        raise InvalidArgument("qr with pivoting has the modes 'reduced', 'complete' and 'r': mode must not be 'raw'")
+    if is_ragged(a):
+        raise InvalidArgument("qr pivots one matrix, and this is a list of them")
+    a, place = located(a)
+    a = at_least_2d(to_float(a, "qr"))
+    if a.ndim > 2:
+        raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
+    where = place.where(n_threads)
+    form = {"reduced": "explicit", "complete": "any", "r": "none"}[mode]
+    f = place.core.factor(place.operand(a), method, form, where, check_finite, False, True)
+    m, n = f.shape
+    R, P = place.give_back(f.r(where)), np.array(f.permutation, dtype=np.intp)
+    if mode == "r":
+        return R, P
+    if mode == "reduced" or m <= n:
+        return PivotedQRResult(place.give_back(f.q(where)), R, P)
+    whole = np.zeros((m, n), dtype=R.dtype, order="F")
+    whole[:n] = R
+    return PivotedQRResult(place.give_back(f.q_block(0, m, 0, m, where)), whole, P)
 
 
 def _factor_list(

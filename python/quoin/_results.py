@@ -19,6 +19,14 @@ class QRResult(NamedTuple):
     R: Any
 
 
+class PivotedQRResult(NamedTuple):
+    """Q, R and the permutation P of `qr` with pivoting: A[:, P] = Q R."""
+
+    Q: Any
+    R: Any
+    P: Any
+
+
 class RawQRResult(NamedTuple):
     """LAPACK's reflectors. h is V and R transposed, as numpy.linalg.qr(mode="raw") returns them."""
 
@@ -118,6 +126,7 @@ class Plan(NamedTuple):
     method: str
     fallback: str | None
     q: str
+    pivots: str
     panel_width: int
     inner_block: int
     last_rows: int

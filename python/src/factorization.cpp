@@ -1,4 +1,7 @@
+#include <nanobind/stl/vector.h>
+
 #include <optional>
+#include <vector>
 
 #include "batches.hpp"
 #include "bindings.hpp"
@@ -54,9 +57,10 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
 
 template <class T, class D>
 Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, const nb::object& q, const Where<D>& where,
-                         bool check_finite, bool verify) {
+                         bool check_finite, bool verify, bool pivoting) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);
-    const Options options = options_of(method, q, check_finite, verify);
+    Options options = options_of(method, q, check_finite, verify);
+    if (pivoting) options.pivoting = Pivoting{};
     return held<D>(where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
                    [&](Context<D>& ctx) { return factor_matrix<T, D>(ctx, A, options); });
 }
@@ -78,7 +82,7 @@ void bind_factorization(nb::module_& module) {
         module.def("qr", &factor_array<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a,
                    "check_finite"_a);
         module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a,
-                   "check_finite"_a, "verify"_a);
+                   "check_finite"_a, "verify"_a, "pivoting"_a = false);
         module.def("from_raw", &from_raw<T, D>, "h"_a.noconvert(), "tau"_a.noconvert(), "where"_a);
 
         using F = Held<QR<T, D>, D>;
@@ -101,6 +105,11 @@ void bind_factorization(nb::module_& module) {
             .def_prop_ro("dtype", [](const F&) { return numpy_name<T>; })
             .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.plan()); })
             .def_prop_ro("report", [](const F& f) { return to_dict(f.object.report()); })
+            .def_prop_ro("permutation",
+                         [](const F& f) {
+                             const auto order = f.object.permutation();
+                             return std::vector<Index>(order.begin(), order.end());
+                         })
             .def("q_block",
                  [](const F& f, Index i0, Index i1, Index j0, Index j1, const Where<D>& where) {
                      const double width = std::min(i1 - i0, j1 - j0);

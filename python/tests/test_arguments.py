@@ -242,9 +242,14 @@ def test_what_numpy_and_scipy_have_and_quoin_has_not():
     with pytest.raises(quoin.InvalidArgument, match="thin"):
         quoin.svd(A, full_matrices=True)
     assert np.array_equal(quoin.qr(A, pivoting=False).R, quoin.qr(A).R)
-    for mode in ("reduced", "r"):
-        with pytest.raises(quoin.InvalidArgument, match="no column pivoting: scipy.linalg.qr"):
-            quoin.qr(A, mode, pivoting=True)
+    for a, options, why in (
+        (A, {"mode": "raw"}, "must not be 'raw'"),
+        (A, {"method": "tsqr"}, "pivoting is by householder"),
+        (np.stack([A, A]), {}, "an array of 3 dimensions"),
+        ([A, A[:3]], {}, "a list of them"),
+    ):
+        with pytest.raises(quoin.InvalidArgument, match=why):
+            quoin.qr(a, pivoting=True, **options)
 
 
 @pytest.mark.parametrize("call", [quoin.qr, quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, [1.0]), quoin.robust_pca])

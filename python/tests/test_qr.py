@@ -47,6 +47,31 @@ def test_laws(rng, mode, method, shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mode, shape", [*itertools.product(["reduced", "complete"], SHAPES), ("reduced", TALL)])
+def test_laws_with_pivoting(rng, mode, shape, dtype):
+    A = spread(rng, *shape, dtype)
+    Q, R, P = quoin.qr(A, mode, pivoting=True)
+    assert P.dtype == np.intp and np.array_equal(np.sort(P), np.arange(shape[1]))
+    assert Q.dtype == R.dtype == dtype
+    assert_orthonormal(Q)
+    assert_product(Q, R, A[:, P])
+    assert_upper(R)
+    r, p = quoin.qr(A, "r", pivoting=True)
+    assert np.array_equal(p, P) and r.shape == (min(shape), shape[1])
+    assert_product(Q[:, : len(r)], r, A[:, P])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_pivots_are_those_of_scipy_where_the_choice_is_clear(rng, order):
+    linalg = pytest.importorskip("scipy.linalg")
+    A = np.asarray(np.linalg.qr(rng.standard_normal((90, 24)))[0] * 2.0 ** rng.permutation(24), order=order)
+    assert np.array_equal(quoin.qr(A, pivoting=True).P, linalg.qr(A, mode="r", pivoting=True)[1])
+    A[:, 7:] = A[:, :7] @ rng.standard_normal((7, 17))
+    diagonal = np.abs(np.diagonal(quoin.qr(A, "r", pivoting=True)[0]))
+    assert np.all(diagonal[7:] <= bound(A) * diagonal[0]) and np.all(diagonal[:7] > 1e-8 * diagonal[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(3001, 50), (40, 7), (7, 40), (65, 65)])
 def test_the_storage_order_does_not_change_a_bit(rng, shape, dtype):
     A, b = spread(rng, *shape, dtype), rng.standard_normal(shape[0]).astype(dtype)

@@ -22,13 +22,12 @@ extern "C" void Cblacs_gridinfo(int, int* rows, int* cols, int* row, int* col) {
 extern "C" void Cblacs_get(int, int, int* value) { *value = 0; }
 extern "C" MPI_Comm Cblacs2sys_handle(int) { return MPI_COMM_SELF; }
 #else
-#define QUOIN_STUB_ALL(name)                                                                  \
-    QUOIN_STUB(s##name##_)                                                                    \
-    QUOIN_STUB(d##name##_)                                                                    \
-    QUOIN_STUB(s##name##_64_)                                                                 \
-    QUOIN_STUB(d##name##_64_)                                                                 \
-    QUOIN_STUB(scipy_s##name##_) QUOIN_STUB(scipy_d##name##_) QUOIN_STUB(scipy_s##name##_64_) \
-        QUOIN_STUB(scipy_d##name##_64_)
+#define QUOIN_STUB_ALL(name)                                                            \
+    QUOIN_STUB(s##name##_)                                                              \
+    QUOIN_STUB(d##name##_)                                                              \
+    QUOIN_STUB(s##name##_64_)                                                           \
+    QUOIN_STUB(d##name##_64_) QUOIN_STUB(scipy_s##name##_) QUOIN_STUB(scipy_d##name##_) \
+        QUOIN_STUB(scipy_s##name##_64_) QUOIN_STUB(scipy_d##name##_64_)
 QUOIN_STUB_ALL(geqrf)
 QUOIN_STUB_ALL(geqr2)
 QUOIN_STUB_ALL(orgqr)
