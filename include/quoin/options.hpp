@@ -163,7 +163,7 @@ enum class Pivots {
     Randomized,
 };
 
-/// QR with column pivoting, A P = QR: P moves columns of large norm to the front. `docs/algorithms.md` has the bounds.
+/// QR with column pivoting, A P = QR: P moves columns of large norm to the front. `docs/pivoting.md` has the bounds.
 ///
 /// A limit makes R and Q smaller. They have the fewest columns r for which every column of A P − Q_r R_r has a 2-norm
 /// of at most max(tolerance, relative_tolerance · max_j ‖a_j‖₂), and at most `max_rank` columns. LAPACK's ?geqp3rk has

@@ -1,4 +1,4 @@
-// QR with column pivoting (docs/algorithms.md, section 16).
+// QR with column pivoting (docs/pivoting.md).
 //
 // Greedy: panels of LAPACK's ?geqp3 with the norms of Drmač and Bujanović (2008). Randomized (Martinsson,
 // Quintana-Ortí, Heavner and van de Geijn 2017; Duersch and Gu 2017): with Y = S A of few rows, a step is
