@@ -8,7 +8,7 @@
 
 namespace quoin {
 
-/// Factors the forest's A P = QR by the plan's pivots, panel by panel, until the plan's limits stop it, and lays out its
+/// Factors the forest's A P = QR by the plan's pivots, panel by panel, until the plan's limits stop it. Lays out its
 /// panels. Returns the number of columns of Q. `order` receives P. `exponents` (n×1, or without data) are the e_j of
 /// columns scaled by 2^-e_j, and are permuted with them. Waits.
 template <class T, class D>
