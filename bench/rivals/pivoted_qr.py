@@ -3,7 +3,7 @@
     PYTHONPATH=build/python python3 bench/rivals/pivoted_qr.py [SHAPE]... [--dtype f64] [--repeat 3] [--threads N]
 
 R alone and the pivots, of matrices of independent normal numbers. `worst` is the largest ratio of |r_kk| of LAPACK to
-|r_kk| of Quoin: 1 is as good a choice of pivots. The environment's OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE hold for both.
+|r_kk| of Quoin: 1 is as good a choice of pivots. OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE hold for both.
 """
 
 import argparse
