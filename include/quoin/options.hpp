@@ -165,9 +165,9 @@ enum class Pivots {
 
 /// QR with column pivoting, A P = QR: P moves columns of large norm to the front. `docs/pivoting.md` has the bounds.
 ///
-/// A limit makes R and Q smaller. They have the fewest columns r for which every column of A P − Q_r R_r has a 2-norm
-/// of at most max(tolerance, relative_tolerance · max_j ‖a_j‖₂), and at most `max_rank` columns. LAPACK's ?geqp3rk has
-/// the same limits. Without a limit they have min(m, n) columns, even if the rest of A vanishes.
+/// A limit makes R and Q smaller. Q has at most `max_rank` columns, and no more columns r than it takes to bring the
+/// 2-norm of every column of A P − Q_r R_r down to max(tolerance, relative_tolerance · max_j ‖a_j‖₂). LAPACK's ?geqp3rk
+/// has the same limits. Without a limit Q has min(m, n) columns, even if the rest of A vanishes.
 ///
 ///     qr(ctx, A, {.pivoting = Pivoting{}});
 ///     qr(ctx, A, {.pivoting = Pivoting{.max_rank = 100, .relative_tolerance = 1e-6}});

@@ -7,8 +7,8 @@
 //     A P = H [R₁₁ R₁₂; 0 A₂₂]        an unpivoted panel, and its update
 //     Y := [S₁₂ − S₁₁ R₁₁⁻¹ R₁₂; S₂₂]  equal to Q_sᵀ S H [0; A₂₂], a sketch of A₂₂
 //
-// A column of Y loses the digits by which it has shrunk since it was computed. If a pivot has lost half of them, the
-// next Y is computed from A₂₂ itself.
+// If a column of Y shrinks, it loses as many digits. If a pivot has lost half of them, the next Y is computed from A₂₂
+// itself.
 
 #include "algorithms/one_matrix/pivoted_qr.hpp"
 
@@ -32,11 +32,7 @@ constexpr Index oversampling = 8;
 /// Copies numbers from the host. Waits.
 template <class T, class D>
 Matrix<T, D> on_device(Context<D>& ctx, const std::vector<T>& numbers) {
-    const Index n = static_cast<Index>(numbers.size());
-    Matrix<T, D> x(ctx, n, 1);
-    start_copy_from_host<T>(ctx, {numbers.data(), n, 1}, x.view());
-    ctx.wait();
-    return x;
+    return device_copy_of<T, D>(ctx, {numbers.data(), static_cast<Index>(numbers.size()), 1});
 }
 template <class D>
 Matrix<Index, D> identity_order(Context<D>& ctx, Index n) {
@@ -67,10 +63,7 @@ Matrix<T, D> signs(Context<D>& ctx, std::uint64_t seed, Index m, Index s) {
         }
     }
     if constexpr (std::is_same_v<D, Host>) return S;
-    Matrix<T, D> copied(ctx, m, s);
-    start_copy_from_host<T>(ctx, S.view(), copied.view());
-    ctx.wait();
-    return copied;
+    return device_copy_of<T, D>(ctx, S.view());
 }
 
 template <class T, class D>
@@ -116,12 +109,9 @@ private:
     }
     /// Returns the two columns of norms that `factor_pivoted` needs.
     Matrix<Real<T>, D> twice(const std::vector<Real<T>>& norms) {
-        const Index n = static_cast<Index>(norms.size());
-        Matrix<Real<T>, D> both(ctx_, n, 2);
-        for (Index i = 0; i < 2; ++i)
-            start_copy_from_host<Real<T>>(ctx_, {norms.data(), n, 1}, both.view().col_block({i, i + 1}));
-        ctx_.wait();
-        return both;
+        std::vector<Real<T>> both = norms;
+        both.insert(both.end(), norms.begin(), norms.end());
+        return device_copy_of<Real<T>, D>(ctx_, {both.data(), static_cast<Index>(norms.size()), 2});
     }
     /// Returns the norms of the columns from `first` on before their scaling.
     std::vector<double> without_scaling(const std::vector<Real<T>>& norms, Index first) {
@@ -247,7 +237,7 @@ private:
         subtract_product<T>(ctx_, V.view().row_block({0, w}), W.view(), C.row_block({0, w}));
     }
 
-    /// Returns the least i for which every column of [R(i:w, :); A₂₂] has a norm of at most the tolerance, or w.
+    /// Returns the least i, up to w, such that no column of [R(i:w, :); A₂₂] has a norm above the tolerance.
     Index columns_above_tolerance(Index first, Index w) {
         const Index m = A_.rows, n = A_.cols, end = first + w;
         const Range rows{first, end};

@@ -319,12 +319,7 @@ Plan pivoted_plan(Index m, Index n, Options options) {
 template <class T, class D>
 Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
     detail::checked_bytes(m, n, sizeof(T));
-    if (options.pivoting) {
-        Plan plan = pivoted_plan<T, D>(m, n, options);
-        count_costs(plan);
-        return plan;
-    }
-    Plan plan = chosen_plan<T, D>(m, n, options, panels_on_host);
+    Plan plan = options.pivoting ? pivoted_plan<T, D>(m, n, options) : chosen_plan<T, D>(m, n, options, panels_on_host);
     count_costs(plan);
     return plan;
 }

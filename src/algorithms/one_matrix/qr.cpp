@@ -84,10 +84,7 @@ public:
     void factor_pivoted(Matrix<T, D>& A, MatrixView<int, D> exponents) {
         forest_.A = std::move(A);
         const Index r = factor_with_pivots(ctx_, plan_, forest_, exponents, f_.order);
-        if (plan_.pivoting->has_limit()) {
-            f_.kept = k_ = r;
-            f_.report.rank = r;
-        }
+        if (plan_.pivoting->has_limit()) f_.kept = k_ = r;
         hold_panels({});
     }
 
@@ -451,10 +448,9 @@ QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
         if (is_scaled) scaling.unscale(ctx, Part::Upper, Inside::of(f).r());
     }
     auto& held = Inside::of(f);
-    if (!held.kept) {
-        // a factorization in one launch holds no R
-        held.report.rank = numerical_rank<T, D>(ctx, plan, held.r().data ? held.r() : f.r(ctx).view());
-    }
+    // a factorization in one launch holds no R
+    held.report.rank =
+        held.kept ? *held.kept : numerical_rank<T, D>(ctx, plan, held.r().data ? held.r() : f.r(ctx).view());
     held.report.seconds = wall_seconds<D>(start);
     return f;
 }

@@ -38,7 +38,7 @@ inline void require_orthonormal(const Plan& plan, const char* what) {
     require_orthonormal(plan.method, plan.gram_schmidt().reorthogonalization, what);
 }
 
-/// Throws InvalidArgument if pivoting is asked for where only `qr` has it.
+/// Throws InvalidArgument if `o` has pivoting: only `qr` offers it.
 template <class OptionsOrPlan>
 void require_unpivoted(const OptionsOrPlan& o, const char* what) {
     if (o.pivoting) throw InvalidArgument(fmt::format("{} has no pivoting: leave the option out", what));

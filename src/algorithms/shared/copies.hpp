@@ -38,4 +38,14 @@ Matrix<T, Host> host_copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     return B;
 }
 
+/// Returns a copy of A, which is in the host's memory, on the device. Waits.
+template <class T, class D>
+Matrix<T, D> device_copy_of(Context<D>& ctx, MatrixView<const T, Host> A) {
+    Matrix<T, D> B(ctx, A.rows, A.cols);
+    start_copy_from_host<T>(ctx, A, B.view());
+    finish_copies(ctx);
+    ctx.wait();
+    return B;
+}
+
 }  // namespace quoin
