@@ -30,6 +30,7 @@ from ._factorization import BatchedFactorization, Factorization
 from ._results import LstsqResult, PivotedQRResult, Plan, QRResult, RawQRResult, Route, SVDResult, solution, solutions
 
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
+_FORMS = {"reduced": "explicit", "complete": "any", "r": "none", "raw": "reflectors"}  # of Q, for `factor`
 
 
 @overload
@@ -187,18 +188,16 @@ def _pivoted_qr(a: Any, mode: str, method: str, n_threads: int, check_finite: bo
     a = at_least_2d(to_float(a, "qr"))
     if a.ndim > 2:
         raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
-    where = place.where(n_threads)
-    form = {"reduced": "explicit", "complete": "any", "r": "none"}[mode]
-    f = place.core.factor(place.operand(a), method, form, where, check_finite, False, True)
-    m, n = f.shape
-    R, P = place.give_back(f.r(where)), np.array(f.permutation, dtype=np.intp)
+    core = place.core.factor(place.operand(a), method, _FORMS[mode], place.where(n_threads), check_finite, False, True)
+    f = Factorization(core, place, n_threads)
+    R, P = f.R, np.array(core.permutation, dtype=np.intp)
     if mode == "r":
         return R, P
-    if mode == "reduced" or m <= n:
-        return PivotedQRResult(place.give_back(f.q(where)), R, P)
-    whole = np.zeros((m, n), dtype=R.dtype, order="F")
-    whole[:n] = R
-    return PivotedQRResult(place.give_back(f.q_block(0, m, 0, m, where)), whole, P)
+    if mode == "reduced" or len(R) == len(a):
+        return PivotedQRResult(f.q(), R, P)
+    whole = np.zeros(f.shape, dtype=R.dtype, order="F")
+    whole[: len(R)] = R
+    return PivotedQRResult(f.q[:, :], whole, P)
 
 
 def _factor_list(
@@ -212,8 +211,7 @@ def _factor_list(
 
 def _qr_of_list(a: Any, mode: str, method: str, threads: int | None, check_finite: bool) -> Any:
     one_of("mode", mode, *_MODES)
-    q = {"reduced": "explicit", "complete": "any", "r": "none", "raw": "reflectors"}[mode]
-    f = _factor_list(a, "qr", method, threads_number(threads), flag("check_finite", check_finite), False, q)
+    f = _factor_list(a, "qr", method, threads_number(threads), flag("check_finite", check_finite), False, _FORMS[mode])
     if mode == "raw":
         return f.raw
     R = f._list(f._f.r(mode == "complete", f._where()))
