@@ -590,12 +590,16 @@ TEST_F(Rpca, RefusesInputsThatAreNoVideo) {
     EXPECT_FALSE(fs::exists("d"));
 }
 
+/// Windows that a journal has finished.
+Index journal_windows(const std::string& folder) {
+    return static_cast<Index>(lines_of(contents(folder + "/quoin-journal/journal")).size()) - 1;
+}
+
 /// The windows that are done stay, as complete films.
 TEST_F(Rpca, AnInterruptKeepsWhatIsDone) {
     Process process(
         {"rpca", "--synthetic", "--frames", "100000", "--window", "10", "--scale", "64x48", "--npy", "--out", "d"});
-    while (!fs::exists("d") || fs::is_empty("d")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    process.wait_until_used(0.5);
+    while (journal_windows("d") < 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     process.send(SIGTERM);
     const Outcome outcome = process.wait();
     EXPECT_EQ(outcome.exit_code, 128 + SIGTERM);
@@ -607,11 +611,6 @@ TEST_F(Rpca, AnInterruptKeepsWhatIsDone) {
     EXPECT_EQ(static_cast<double>(load<float>("d/S.npy").cols()), frames);
     EXPECT_EQ(json_number(quoin_run("rpca d/mask.mp4 --iterations 1 --out e --json").out, "frames"), frames);
     EXPECT_NE(outcome.out.find("d/quoin-journal: the same command goes on"), std::string::npos) << outcome.out;
-}
-
-/// Windows that a journal has finished.
-Index journal_windows(const std::string& folder) {
-    return static_cast<Index>(lines_of(contents(folder + "/quoin-journal/journal")).size()) - 1;
 }
 
 TEST_F(Rpca, AKilledRunGoesOn) {
