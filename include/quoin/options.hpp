@@ -226,7 +226,8 @@ struct GramSchmidtPlan {
 
 /// Choices of column pivoting.
 struct PivotPlan : Pivoting {  // `kind` is never Auto
-    /// All pivots are chosen before the factorization, from a sketch of A or from its R. `method` then factors A P.
+    /// All pivots are chosen before the factorization, from a sketch of A or from its R, and `method` then factors A P.
+    /// For R alone `method` factors A, and the pivots and R are those of its R.
     bool chosen_first = false;
 };
 

@@ -300,8 +300,10 @@ Plan pivoted_plan(Index m, Index n, Options options) {
             const bool is_seeded = pivoting.seed != 0;
             pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
         }
-        pivoting.chosen_first = options.method == Method::Auto && !has_shape && !pivoting.has_limit() && n > 0 &&
-                                m >= Tuning<D>::pivots_first_aspect * n;
+        const bool r_alone = options.q == QForm::None;
+        pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 &&
+                                (r_alone || !pivoting.has_limit()) &&
+                                m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
         if (!pivoting.chosen_first) {
             const bool greedy = pivoting.kind == Pivots::Greedy;
             const bool at_once = !greedy && pivoting.max_rank > 0 && most <= Tuning<D>::most_pivots_at_once;
@@ -390,7 +392,9 @@ std::string to_string(const Plan& plan) {
     }
     if (const auto& pivoting = plan.pivoting) {
         text += fmt::format("{} pivots{}", to_string(pivoting->kind),
-                            pivoting->chosen_first ? ", chosen before the factorization" : "");
+                            !pivoting->chosen_first       ? ""
+                            : plan.q == QForm::None ? " of R, after the factorization"
+                                                    : ", chosen before the factorization");
         if (pivoting->max_rank > 0) text += fmt::format(", at most {} columns", pivoting->max_rank);
         if (pivoting->tolerance > 0) text += fmt::format(", columns above {:.3g}", pivoting->tolerance);
         if (pivoting->relative_tolerance > 0)

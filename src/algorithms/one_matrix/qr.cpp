@@ -423,6 +423,29 @@ Index numerical_rank(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> R
 template <class T, class D>
 QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out = {});
 
+/// Computes the pivots and R of a tall A from its R without pivots, which needs no copy of A. Returns nothing if that R
+/// overflows.
+template <class T, class D>
+std::optional<QR<T, D>> pivoted_r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan) {
+    const auto start = std::chrono::steady_clock::now();
+    Plan of_A = plan;
+    of_A.pivoting.reset();
+    QR<T, D> unpivoted = factored<T, D>(ctx, A, of_A, {});
+    Matrix<T, D> R = unpivoted.r(ctx);
+    if (!std::isfinite(entry_norms<T>(ctx, R.view()).largest)) return {};
+    Options options{.q = QForm::None, .pivoting = *plan.pivoting, .check_finite = false};
+    QR<T, D> f = factored<T, D>(ctx, InputView<T, D>(R.view()), plan_qr<T>(ctx, R.rows(), R.cols(), options), {});
+    auto& held = Inside::of(f);
+    Report& report = held.report;
+    const double flops = report.flops;
+    held.plan = plan;
+    report = unpivoted.report();
+    report.flops += flops;
+    report.rank = held.kept ? *held.kept : numerical_rank<T, D>(ctx, plan, held.r());
+    report.seconds = wall_seconds<D>(start);
+    return f;
+}
+
 /// Factors A P by a plan with pivoting, in `memory`, which has A.
 template <class T, class D>
 QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
@@ -471,6 +494,11 @@ QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T
         QR<T, D> f = in_one_launch<T, D>(ctx, A, std::move(memory), plan, out);
         if (verify) measure_accuracy<T, D>(ctx, given, f);
         return f;
+    }
+    if constexpr (Tuning<D>::has_pivoting) {
+        if (plan.pivoting && plan.pivoting->chosen_first && plan.q == QForm::None) {
+            if (auto f = pivoted_r_alone<T, D>(ctx, A, plan)) return std::move(*f);
+        }
     }
     if (!memory.data()) memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
     if (!in_memory) load<T>(ctx, A, memory.view());
