@@ -161,6 +161,9 @@ enum class Pivots {
     Greedy,  ///< the remaining column of largest norm, column by column, as LAPACK's ?geqp3
     /// the pivots of a whole panel by Greedy in a sketch of the remaining columns
     Randomized,
+    /// those of Greedy, and exchanges of columns until |R₁₁⁻¹R₁₂| <= strong_bound, for R₁₁ of the rank (Gu and
+    /// Eisenstat 1996)
+    Strong,
 };
 
 /// QR with column pivoting, A P = QR: P moves columns of large norm to the front. `docs/pivoting.md` has the bounds.
@@ -177,6 +180,7 @@ struct Pivoting {
     double tolerance = 0;           ///< largest 2-norm of a column that is left; 0: no limit
     double relative_tolerance = 0;  ///< the same, relative to the largest 2-norm of a column of A; 0: no limit
     std::uint64_t seed = 0;         ///< of the sketch of Pivots::Randomized; the same seed gives the same bits
+    double strong_bound = 2;        ///< of Pivots::Strong, above 1
 
     bool has_tolerance() const { return tolerance > 0 || relative_tolerance > 0; }
     bool has_limit() const { return max_rank > 0 || has_tolerance(); }
@@ -308,7 +312,7 @@ std::span<const Method> every_method();
 const char* to_string(QForm q);
 /// "auto", "recurrence", "joined".
 const char* to_string(FullTRoute route);
-/// "auto", "greedy", "randomized".
+/// "auto", "greedy", "randomized", "strong".
 const char* to_string(Pivots pivots);
 /// "auto", "native", "fp16", "corrected".
 const char* to_string(Arithmetic arithmetic);

@@ -13,6 +13,7 @@
 #include "quoin/gram_schmidt.hpp"
 #include "quoin/io.hpp"
 #include "quoin/least_squares.hpp"
+#include "quoin/low_rank.hpp"
 #include "quoin/matrix.hpp"
 #include "quoin/options.hpp"
 #include "quoin/out_of_core.hpp"

@@ -70,7 +70,7 @@ const char* to_string(Method method) {
 }
 const char* to_string(QForm q) { return name_of(q, {"any", "none", "explicit", "reflectors"}); }
 const char* to_string(FullTRoute route) { return name_of(route, {"auto", "recurrence", "joined"}); }
-const char* to_string(Pivots pivots) { return name_of(pivots, {"auto", "greedy", "randomized"}); }
+const char* to_string(Pivots pivots) { return name_of(pivots, {"auto", "greedy", "randomized", "strong"}); }
 const char* to_string(Arithmetic arithmetic) {
     return name_of(arithmetic, {"auto", "native", "tf32", "fp16", "bf16", "corrected"});
 }

@@ -9,6 +9,9 @@
 //
 // If a column of Y shrinks, it loses as many digits. If a pivot has lost half of them, the next Y is computed from A₂₂
 // itself.
+//
+// Strong (Gu and Eisenstat 1996): greedy pivots of R of A, then swaps of two columns while they increase |det R₁₁|
+// enough.
 
 #include "algorithms/one_matrix/pivoted_qr.hpp"
 
@@ -16,6 +19,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/shared/copies.hpp"
@@ -66,6 +71,104 @@ Matrix<T, D> signs(Context<D>& ctx, std::uint64_t seed, Index m, Index s) {
     return device_copy_of<T, D>(ctx, S.view());
 }
 
+/// 2^-exponent R of A, on the host.
+template <class T>
+struct ScaledR {
+    Matrix<T> R;
+    int exponent = 0;
+};
+/// Returns R of A without the scaling of its columns by `exponents`. Columns that are small beside the
+/// largest by more than T's range become zero.
+template <class T, class D>
+ScaledR<T> r_of(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const int, D> exponents) {
+    const Options r_alone{.q = QForm::None, .check_finite = false};
+    ScaledR<T> scaled{host_copy_of<T, D>(ctx, qr<T, D>(ctx, A, r_alone).r(ctx).view())};
+    if (!exponents.data || A.cols == 0) return scaled;
+    const std::vector<int> e = on_host<int, D>(ctx, exponents);
+    scaled.exponent = *std::max_element(e.begin(), e.end());
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < scaled.R.rows(); ++i) {
+            scaled.R(i, j) = std::scalbn(scaled.R(i, j), e[j] - scaled.exponent);
+        }
+    }
+    return scaled;
+}
+
+/// A permutation, and the number of its columns that count.
+struct RankedOrder {
+    std::vector<Index> order;
+    Index rank = 0;
+};
+
+/// Returns the number of leading columns after which every column of R has a norm of at most `tolerance`.
+template <class T>
+Index columns_above(MatrixView<const T> R, double tolerance) {
+    std::vector<double> left(static_cast<std::size_t>(R.cols));
+    for (Index i = R.rows - 1; i >= 0; --i) {
+        for (Index j = i; j < R.cols; ++j) {
+            left[j] = std::hypot(left[j], static_cast<double>(R(i, j)));
+            if (left[j] > tolerance) return i + 1;
+        }
+    }
+    return 0;
+}
+
+/// Returns the columns i of R₁₁ and j of [R₁₂; R₂₂] whose exchange multiplies |det R₁₁| most, and that factor:
+/// √(w_ij² + (ω_i γ_j)²), W = R₁₁⁻¹ R₁₂, ω_i the norms of the rows of R₁₁⁻¹, γ_j those of the columns of R₂₂ (Gu and
+/// Eisenstat 1996, Lemma 3.1). 2r²n flops.
+template <class T>
+std::tuple<Index, Index, double> best_exchange(Context<Host>& ctx, MatrixView<const T> R, Index r) {
+    const Range top{0, r}, right{r, R.cols};
+    Matrix<T> W = copy_of<T, Host>(ctx, R.block(top, right)), inverse(r, r);
+    set_identity<T>(ctx, 0, inverse.view());
+    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.block(top, top), W.view());
+    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.block(top, top), inverse.view());
+    std::vector<T> omega(static_cast<std::size_t>(r)), gamma(static_cast<std::size_t>(right.size()));
+    column_norms<T>(ctx, transposed<T, Host>(ctx, inverse.view()).view(), omega);
+    column_norms<T>(ctx, R.block({r, R.rows}, right), gamma);
+    std::tuple<Index, Index, double> best{0, 0, 0};
+    for (Index j = 0; j < right.size(); ++j) {
+        for (Index i = 0; i < r; ++i) {
+            const double factor =
+                std::hypot(static_cast<double>(W(i, j)), static_cast<double>(omega[i]) * static_cast<double>(gamma[j]));
+            if (factor > std::get<2>(best)) best = {i, r + j, factor};
+        }
+    }
+    return best;
+}
+
+/// Returns Pivots::Strong of A: greedy ones of its R, and exchanges until none multiplies |det R₁₁| by more than the
+/// bound, where R₁₁ has as many columns as the limits leave, or as the rank. An exchange costs one QR of R.
+template <class T, class D>
+RankedOrder strong_pivots(Context<D>& device, const PivotPlan& pivoting, MatrixView<const T, D> A,
+                          MatrixView<const int, D> exponents) {
+    const Span span(device, "strong pivots");
+    Context<Host>& ctx = host_context(device);
+    Options options{.q = QForm::None, .pivoting = Pivoting{.kind = Pivots::Greedy}, .check_finite = false};
+    const ScaledR<T> given = r_of<T, D>(device, A, exponents);
+    const QR<T, Host> greedy = qr(ctx, given.R.view(), options);
+    options.pivoting.reset();
+    RankedOrder found{{greedy.permutation().begin(), greedy.permutation().end()}, greedy.report().rank};
+    Matrix<T> R = greedy.r(ctx);
+    if (pivoting.max_rank > 0) found.rank = std::min(found.rank, pivoting.max_rank);
+    if (pivoting.has_tolerance() && R.cols() > 0) {
+        const double largest = std::abs(static_cast<double>(R(0, 0))),
+                     tolerance = std::max(std::scalbn(pivoting.tolerance, -given.exponent),
+                                          pivoting.relative_tolerance * largest);
+        found.rank = std::min(found.rank, columns_above<T>(R.view(), tolerance));
+    }
+    const Index r = found.rank;
+    while (r > 0 && r < R.cols()) {
+        throw_if_stopped(device);
+        const auto [i, j, factor] = best_exchange<T>(ctx, R.view(), r);
+        if (!(factor > pivoting.strong_bound)) break;
+        std::swap(found.order[i], found.order[j]);
+        std::swap_ranges(R.view().at(0, i), R.view().at(0, i) + R.rows(), R.view().at(0, j));
+        R = qr(ctx, std::as_const(R).view(), options).r(ctx);
+    }
+    return found;
+}
+
 template <class T, class D>
 class PivotedFactorizer {
 public:
@@ -84,23 +187,27 @@ public:
 
     Index factor() {
         const bool greedy = pivoting_.kind == Pivots::Greedy;
+        if (pivoting_.kind == Pivots::Strong) return ended(by_strong_pivots());
         std::vector<Real<T>> norms;
         if (greedy || pivoting_.has_tolerance()) norms = norms_of(A_);
         const std::vector<double> true_norms = without_scaling(norms, 0);
         const double largest = true_norms.empty() ? 0 : *std::max_element(true_norms.begin(), true_norms.end());
         if (pivoting_.has_tolerance())
             tolerance_ = std::max(pivoting_.tolerance, pivoting_.relative_tolerance * largest);
-        const Index rank = greedy ? by_norms(norms) : largest <= tolerance_ ? 0 : by_sketch();
-        auto& panels = forest_.panels;
-        while (!panels.empty() && panels.back().first >= rank) panels.pop_back();
-        if (!panels.empty()) cut(panels.back(), rank);
-        return rank;
+        return ended(greedy ? by_norms(norms) : largest <= tolerance_ ? 0 : by_sketch());
     }
 
     std::vector<Index> order() { return on_host<Index, D>(ctx_, order_.view()); }
 
 private:
     static void cut(Panel& panel, Index rank) { panel.tree.width = std::min(panel.tree.width, rank - panel.first); }
+    /// Drops the panels from column `rank` on. Returns `rank`.
+    Index ended(Index rank) {
+        auto& panels = forest_.panels;
+        while (!panels.empty() && panels.back().first >= rank) panels.pop_back();
+        if (!panels.empty()) cut(panels.back(), rank);
+        return rank;
+    }
 
     std::vector<Real<T>> norms_of(MatrixView<const T, D> A) {
         std::vector<Real<T>> norms(static_cast<std::size_t>(A.cols));
@@ -163,21 +270,9 @@ private:
             }
             const std::vector<Index> pivots = choose(Y, first, width, F.view());
             is_lost = has_lost(Y, pivots, width, computed);
-            {
-                OverlappedWork nothing;
-                factor_one_panel<T, D>(ctx_, plan_, s, forest_.panel_a(panel), forest_.panel_t(panel), nothing);
-            }
-            const Range here{first, end}, right{end, n}, below{first, m};
+            const Range here{first, end}, right{end, n};
             const bool is_last = end == most_;
-            if (right.size() > 0) {
-                const Span span(ctx_, "update", s);
-                if (is_last && !pivoting_.has_tolerance()) {
-                    update_rows_of_r(panel, A_.block(below, right));
-                } else {
-                    apply_panel<T>(ctx_, Op::Transpose, forest_.panel_a(panel), forest_.panel_t(panel),
-                                   A_.block(below, right), plan_.arithmetic);
-                }
-            }
+            factor_panel_and_update(s, is_last && !pivoting_.has_tolerance());
             if (pivoting_.has_tolerance()) {
                 const Index rank = first + columns_above_tolerance(first, width);
                 if (rank < end) return rank;
@@ -196,6 +291,34 @@ private:
             computed = std::move(rest);
         }
         return most_;
+    }
+
+    Index by_strong_pivots() {
+        const auto [order, rank] = strong_pivots<T, D>(ctx_, pivoting_, A_, exponents_);
+        const Matrix<Index, D> moved = on_device<Index, D>(ctx_, order);
+        permute_columns<T>(ctx_, moved.view(), A_);
+        permute_columns<Index>(ctx_, moved.view(), as_row(order_.view()));
+        if (exponents_.data) permute_columns<int>(ctx_, moved.view(), as_row(exponents_));
+        const Index end = pivoting_.has_limit() ? rank : most_;
+        for (std::size_t s = 0; s < forest_.panels.size() && forest_.panels[s].first < end; ++s) {
+            throw_if_stopped(ctx_);
+            Panel& panel = forest_.panels[s];
+            cut(panel, end);
+            factor_panel_and_update(s, panel.first + panel.tree.width == end);
+        }
+        return end;
+    }
+
+    /// Factors panel s and updates the columns right of it: if it `is_last`, only their rows of R.
+    void factor_panel_and_update(std::size_t s, bool is_last) {
+        const Panel& panel = forest_.panels[s];
+        const MatrixView<T, D> C = A_.block({panel.first, A_.rows}, {panel.first + panel.tree.width, A_.cols});
+        OverlappedWork nothing;
+        factor_one_panel<T, D>(ctx_, plan_, s, forest_.panel_a(panel), forest_.panel_t(panel), nothing);
+        if (C.cols == 0) return;
+        const Span span(ctx_, "update", s);
+        if (is_last) return update_rows_of_r(panel, C);
+        apply_panel<T>(ctx_, Op::Transpose, forest_.panel_a(panel), forest_.panel_t(panel), C, plan_.arithmetic);
     }
 
     /// Chooses the pivots of a panel, and moves the columns of A. Returns the places that the columns came from.
@@ -309,6 +432,7 @@ std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixV
         copy<int>(ctx, exponents, moved.view());
     }
     const MatrixView<int, D> e = exponents.data ? moved.view() : MatrixView<int, D>();
+    if (pivoting.kind == Pivots::Strong) return strong_pivots<T, D>(ctx, pivoting, A, exponents).order;
     if (pivoting.kind == Pivots::Greedy) {
         Options r_alone;
         r_alone.q = QForm::None;
@@ -322,6 +446,17 @@ std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixV
 }
 
 template <class T, class D>
+Index numerical_rank(Context<D>& ctx, Index larger, MatrixView<const T, D> R) {
+    Matrix<T, D> diagonal(ctx, std::min(R.rows, R.cols), 1);
+    copy_diagonal<T>(ctx, R, diagonal.view());
+    const std::vector<T> d = on_host<T, D>(ctx, diagonal.view());
+    double largest = 0;
+    for (const T r : d) largest = std::max(largest, static_cast<double>(std::abs(r)));
+    const double least = static_cast<double>(larger) * Scalar<T>::u * largest;
+    return std::count_if(d.begin(), d.end(), [&](T r) { return std::abs(r) > least; });
+}
+
+template <class T, class D>
 void permute(Context<D>& ctx, const std::vector<Index>& order, MatrixView<T, D> A) {
     permute_columns<T>(ctx, on_device(ctx, order).view(), A);
 }
@@ -329,6 +464,7 @@ void permute(Context<D>& ctx, const std::vector<Index>& order, MatrixView<T, D> 
 #define QUOIN_INSTANTIATE(T, D)                                           \
     template decltype(factor_with_pivots<T, D>) factor_with_pivots<T, D>; \
     template decltype(pivots_of<T, D>) pivots_of<T, D>;                   \
+    template decltype(numerical_rank<T, D>) numerical_rank<T, D>;         \
     template decltype(permute<T, D>) permute<T, D>;
 // a GPU has no greedy panels yet
 QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)

@@ -20,6 +20,10 @@ template <class T, class D>
 std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixView<const T, D> A,
                              MatrixView<const int, D> exponents);
 
+/// Returns the number of |r_jj| > larger·u max |r_ii|, R of a matrix whose `larger` dimension is given. Waits.
+template <class T, class D>
+Index numerical_rank(Context<D>& ctx, Index larger, MatrixView<const T, D> R);
+
 /// A := A P.
 template <class T, class D>
 void permute(Context<D>& ctx, const std::vector<Index>& order, MatrixView<T, D> A);

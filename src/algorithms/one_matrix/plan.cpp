@@ -276,13 +276,17 @@ void refuse_pivoting(Index m, Index n, const Options& o) {
          "max_rank must be from 1 to min(m, n) = {k} (or 0: no limit), and is {max_rank}"},
         {!(p.tolerance >= 0), "tolerance must not be negative or NaN, and is {tolerance}"},
         {!(p.relative_tolerance >= 0), "relative_tolerance must not be negative or NaN, and is {relative_tolerance}"},
-        {p.kind == Pivots::Greedy && p.seed != 0, "a seed belongs to randomized pivots, and the pivots are greedy"},
+        {p.kind != Pivots::Auto && p.kind != Pivots::Randomized && p.seed != 0,
+         "a seed belongs to randomized pivots, and the pivots are {pivots}"},
+        {!(p.strong_bound > 1), "strong_bound must be above 1, and is {strong_bound}"},
     };
     for (const auto& [applies, why] : refusals) {
         if (!applies) continue;
         throw InvalidArgument(fmt::format(fmt::runtime(why), fmt::arg("method", to_string(o.method)), fmt::arg("k", k),
                                           fmt::arg("max_rank", p.max_rank), fmt::arg("tolerance", p.tolerance),
-                                          fmt::arg("relative_tolerance", p.relative_tolerance)));
+                                          fmt::arg("relative_tolerance", p.relative_tolerance),
+                                          fmt::arg("pivots", to_string(p.kind)),
+                                          fmt::arg("strong_bound", p.strong_bound)));
     }
 }
 
@@ -308,7 +312,9 @@ Plan pivoted_plan(Index m, Index n, Options options) {
             const bool greedy = pivoting.kind == Pivots::Greedy;
             const bool at_once = !greedy && pivoting.max_rank > 0 && most <= Tuning<D>::most_pivots_at_once;
             const Index given = options.method.panel_width();
-            const Index width = given > 0 ? given : at_once ? most : Tuning<D>::pivoted_width(greedy, most);
+            const Index width = given > 0 || pivoting.kind == Pivots::Strong ? given
+                                : at_once                                    ? most
+                                              : Tuning<D>::pivoted_width(greedy, most);
             options.method = BlockedHouseholder{width, options.method.tree()};
             if (options.q.full_t) options.q.full_t->route = FullTRoute::Joined;
         }

@@ -408,18 +408,6 @@ QR<T, D> in_one_launch(Context<D>& ctx, InputView<T, D> A, Matrix<T, D>&& memory
     return f;
 }
 
-/// Returns the number of |r_jj| > max(m, n) u max |r_ii|.
-template <class T, class D>
-Index numerical_rank(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> R) {
-    Matrix<T, D> diagonal(ctx, std::min(plan.rows, plan.cols), 1);
-    copy_diagonal<T>(ctx, R, diagonal.view());
-    const Matrix<T, Host> d = host_copy_of<T, D>(ctx, diagonal.view());
-    double largest = 0;
-    for (Index j = 0; j < d.rows(); ++j) largest = std::max(largest, static_cast<double>(std::abs(d(j, 0))));
-    const double least = static_cast<double>(std::max(plan.rows, plan.cols)) * Scalar<T>::u * largest;
-    return std::count_if(d.data(), d.data() + d.rows(), [&](T r) { return std::abs(r) > least; });
-}
-
 template <class T, class D>
 QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out = {});
 
@@ -441,7 +429,7 @@ std::optional<QR<T, D>> pivoted_r_alone(Context<D>& ctx, InputView<T, D> A, cons
     held.plan = plan;
     report = unpivoted.report();
     report.flops += flops;
-    report.rank = held.kept ? *held.kept : numerical_rank<T, D>(ctx, plan, held.r());
+    report.rank = held.kept ? *held.kept : numerical_rank<T, D>(ctx, std::max(plan.rows, plan.cols), held.r());
     report.seconds = wall_seconds<D>(start);
     return f;
 }
@@ -472,8 +460,9 @@ QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
     }
     auto& held = Inside::of(f);
     // a factorization in one launch holds no R
-    held.report.rank =
-        held.kept ? *held.kept : numerical_rank<T, D>(ctx, plan, held.r().data ? held.r() : f.r(ctx).view());
+    held.report.rank = held.kept ? *held.kept
+                                 : numerical_rank<T, D>(ctx, std::max(plan.rows, plan.cols),
+                                                        held.r().data ? held.r() : f.r(ctx).view());
     held.report.seconds = wall_seconds<D>(start);
     return f;
 }

@@ -2,6 +2,7 @@
 
 #include "quoin/svd.hpp"
 
+#include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
 #include "devices.hpp"
 
@@ -39,11 +40,30 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Opti
     return f;
 }
 
+/// Computes the SVD of Q_r R_r, where A P ≈ Q_r R_r is a QR with column pivoting: R_r = U₁ΣW, U = Q_r U₁, Vᵀ = W Pᵀ.
+template <class T, class D>
+SVD<T, D> truncated_svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
+    options.q = vectors ? QForm::Any : QForm::None;
+    const QR<T, D> f = qr<T, D>(ctx, A, options);
+    const Matrix<T, D> R = f.r(ctx);
+    options.pivoting.reset();
+    options.verify = options.check_finite = false;
+    options.method = Method::Auto;
+    SVD<T, D> of_r = svd<T, D>(ctx, R.view(), vectors, options);
+    of_r.report = f.report();
+    if (!vectors) return of_r;
+    of_r.U = multiply_thin_q<T, D>(ctx, f, of_r.U.view());
+    std::vector<Index> back(f.permutation().size());
+    for (std::size_t j = 0; j < back.size(); ++j) back[f.permutation()[j]] = static_cast<Index>(j);
+    if constexpr (Tuning<D>::has_pivoting) permute(ctx, back, of_r.Vt.view());
+    return of_r;
+}
+
 }  // namespace
 
 template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
-    require_unpivoted(options, "svd");
+    if (options.pivoting) return truncated_svd<T, D>(ctx, A, vectors, options);
     if (!vectors && !options.verify) options.q = QForm::None;
     if (vectors) require_orthonormal(options, "svd with vectors");
     if (vectors) options = for_thin_products<T>(ctx, A.rows, A.cols, options);

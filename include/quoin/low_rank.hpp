@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "quoin/qr.hpp"
+
+namespace quoin {
+
+/// A ≈ A(:, columns) X: some columns of A, and how the others are made of them.
+template <class T, class D = Host>
+struct Interpolative {
+    std::vector<Index> columns;  ///< r of them, zero-based
+    Matrix<T, D> X;              ///< r×n; X(:, columns) is the identity
+    Report report;               ///< of the QR with column pivoting
+};
+
+/// Computes an interpolative decomposition from R of a QR with column pivoting: A P ≈ Q [R₁₁ R₁₂], X = [I R₁₁⁻¹R₁₂] Pᵀ.
+///
+/// `pivoting` has the rank r or the tolerance. Without either, and at most, r is the numerical rank, `Report::rank` of
+/// `qr`. Entries of X are at most `strong_bound` with Pivots::Strong, and hardly ever large with others. Every column of
+/// A − A(:, columns) X has the norm that the pivoted QR left of it, up to rounding; `docs/pivoting.md` has the bounds.
+/// The cost is that of `qr` with these limits, and r²n flops. A is only read. A row-major A and a column-major one give
+/// the same bits. Throws as `qr`, and NumericalBreakdown if R overflows.
+///
+///     auto [columns, X, report] = interpolative(ctx, A.view(), {.relative_tolerance = 1e-6});
+template <class T, class D>
+Interpolative<T, D> interpolative(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_finite = true);
+
+/// A ≈ C U R: columns of A, rows of A, and a small matrix between them.
+template <class T, class D = Host>
+struct CUR {
+    std::vector<Index> columns, rows;  ///< r of each: C = A(:, columns) and R = A(rows, :)
+    Matrix<T, D> U;                    ///< r×r
+    Report report;                     ///< of the QR that chose the columns
+};
+
+/// Computes a CUR decomposition by two interpolative ones (Voronin and Martinsson 2017): A ≈ C X, Cᵀ has the rows, and U
+/// = X R⁺ by least squares.
+///
+/// Limits, costs and errors as for `interpolative`, and 4mr² + 4nr² flops. ‖A − C U R‖ is at most the sum of the errors
+/// of the two decompositions. Throws as `interpolative`.
+template <class T, class D>
+CUR<T, D> cur(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_finite = true);
+
+}  // namespace quoin
