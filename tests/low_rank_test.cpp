@@ -63,13 +63,19 @@ TYPED_TEST_SUITE(LowRank, Scalars);
 
 TYPED_TEST(LowRank, ColumnsOfAnExactRankSpanTheMatrix) {
     using T = TypeParam;
-    for (auto [m, n, r] : {std::tuple<Index, Index, Index>{80, 60, 7}, {60, 80, 7}, {900, 40, 11}, {40, 900, 11},
-                           {50, 50, 1}, {30, 20, 20}, {1, 5, 1}, {5, 1, 1}}) {
+    for (auto [m, n, r] : {std::tuple<Index, Index, Index>{80, 60, 7},
+                           {60, 80, 7},
+                           {900, 40, 11},
+                           {40, 900, 11},
+                           {50, 50, 1},
+                           {30, 20, 20},
+                           {1, 5, 1},
+                           {5, 1, 1}}) {
         const Matrix<T> A = of_rank<T>(m, n, r);
         const Padded<T> padded(A.view());
         for (const Pivots kind : {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong}) {
-            for (const Pivoting limit : {Pivoting{.kind = kind}, {.kind = kind, .max_rank = r},
-                                         {.kind = kind, .relative_tolerance = 1e-4}}) {
+            for (const Pivoting limit :
+                 {Pivoting{.kind = kind}, {.kind = kind, .max_rank = r}, {.kind = kind, .relative_tolerance = 1e-4}}) {
                 SCOPED_TRACE(shape_name(m, n) + " " + to_string(kind) + " " + std::to_string(limit.max_rank));
                 const auto [p, X, report] = interpolative(this->ctx, InputView<T>(padded.view()), limit);
                 ASSERT_EQ(static_cast<Index>(p.size()), r);
@@ -90,7 +96,8 @@ TYPED_TEST(LowRank, ColumnsOfAnExactRankSpanTheMatrix) {
                     for (Index k = 0; k < r; ++k) R(k, j) = A(d.rows[k], j);
                 }
                 const Matrix<T> UR = product<T>(d.U.view(), R.view()), CUR_ = product<T>(C.view(), UR.view());
-                const double all = frobenius_norm<T>(C.view()) * frobenius_norm<T>(d.U.view()) * frobenius_norm<T>(R.view());
+                const double all =
+                    frobenius_norm<T>(C.view()) * frobenius_norm<T>(d.U.view()) * frobenius_norm<T>(R.view());
                 EXPECT_LE(difference<T>(CUR_.view(), A.view(), std::max(m, n), all), law);
             }
         }
@@ -130,7 +137,8 @@ TYPED_TEST(LowRank, StrongPivotsBoundTheOtherColumns) {
         }
     }
     // greedy pivots of Kahan's matrix do not have the bound
-    const auto greedy = interpolative(this->ctx, InputView<T>(all[0].view()), {.kind = Pivots::Greedy, .max_rank = n - 1});
+    const auto greedy =
+        interpolative(this->ctx, InputView<T>(all[0].view()), {.kind = Pivots::Greedy, .max_rank = n - 1});
     EXPECT_GT(largest_entry<T>(greedy.X.view()), 100);
 }
 
@@ -156,13 +164,14 @@ TYPED_TEST(LowRank, StrongPivotsRevealTheRank) {
             const double q = std::sqrt(1 + f * f * k * (n - k)), rounding = law * n * unit_roundoff<T> * s[0];
             for (Index i = 0; i < k; ++i) EXPECT_GE(s1[i], s[i] / q - rounding) << i;
             for (Index j = 0; j < n - k; ++j) EXPECT_LE(s2[j], s[k + j] * q + rounding) << j;
-            // the factorization is that of its pivots, with any form of Q
+            // its factors are the leading ones of A P
             EXPECT_EQ(limited.report().rank, k);
             const Matrix<T> Q = limited.form_q(this->ctx), R1 = limited.r();
             EXPECT_LE(orthogonality_error<T>(Q.view(), n), law);
             for (Index j = 0; j < k; ++j) {
                 for (Index i = 0; i < k; ++i) {
-                    EXPECT_NEAR(std::abs(R1(i, j)), std::abs(R(i, j)), law * n * unit_roundoff<T> * s[0] * s[0] / s[k - 1]);
+                    EXPECT_NEAR(std::abs(R1(i, j)), std::abs(R(i, j)),
+                                law * n * unit_roundoff<T> * s[0] * s[0] / s[k - 1]);
                 }
             }
         }
@@ -184,7 +193,7 @@ TYPED_TEST(LowRank, TruncatedSvd) {
         ASSERT_EQ(U.cols(), r);
         ASSERT_EQ(static_cast<Index>(s.size()), r);
         ASSERT_EQ(Vt.rows(), r);
-        EXPECT_EQ(report.rank, r);
+        EXPECT_EQ(report.rank, r + r / 2 + 8);
         EXPECT_LE(orthogonality_error<T>(U.view(), r), law);
         EXPECT_LE(orthogonality_error<T>(transposed<T>(Vt.view()).view(), r), law);
         Matrix<T> US = copy<T>(U.view());
@@ -194,17 +203,20 @@ TYPED_TEST(LowRank, TruncatedSvd) {
         const Matrix<T> B = product<T>(US.view(), Vt.view());
         double left = 0;
         for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i < m; ++i) left += std::pow(static_cast<double>(A(i, j)) - static_cast<double>(B(i, j)), 2);
+            for (Index i = 0; i < m; ++i)
+                left += std::pow(static_cast<double>(A(i, j)) - static_cast<double>(B(i, j)), 2);
         }
         left = std::sqrt(left);
         const double best = sigma[r] / std::sqrt(0.75), rounding = law * k * unit_roundoff<T>;
         EXPECT_GE(left, best - rounding);
-        EXPECT_LE(left, 10 * best + rounding);
-        for (Index i = 0; i < r; ++i) EXPECT_NEAR(s[i], sigma[i], left + rounding);
+        EXPECT_LE(left, 1.01 * best + rounding);
+        // R_r has 26 columns, and leaves no more than a small multiple of the next singular value
+        const double rest = 100 * sigma[26];
+        for (Index i = 0; i < r; ++i) EXPECT_NEAR(s[i], sigma[i], rest * rest / sigma[i] + rounding);
         options.pivoting->kind = Pivots::Greedy;
         const auto values = svd(this->ctx, A.view(), false, options);
         EXPECT_EQ(values.U.rows(), 0);
-        for (Index i = 0; i < r; ++i) EXPECT_NEAR(values.s[i], sigma[i], left + rounding);
+        for (Index i = 0; i < r; ++i) EXPECT_NEAR(values.s[i], sigma[i], rest * rest / sigma[i] + rounding);
         // a tolerance
         options.pivoting = Pivoting{.relative_tolerance = 1e-2};
         const auto by_tolerance = svd(this->ctx, A.view(), true, options);

@@ -161,8 +161,8 @@ enum class Pivots {
     Greedy,  ///< the remaining column of largest norm, column by column, as LAPACK's ?geqp3
     /// the pivots of a whole panel by Greedy in a sketch of the remaining columns
     Randomized,
-    /// those of Greedy, and exchanges of columns until |R₁₁⁻¹R₁₂| <= strong_bound, for R₁₁ of the rank (Gu and
-    /// Eisenstat 1996)
+    /// Greedy, and then exchanges of columns until |R₁₁⁻¹R₁₂| <= strong_bound for R₁₁ of the rank (Gu and Eisenstat
+    /// 1996)
     Strong,
 };
 
@@ -231,7 +231,7 @@ struct GramSchmidtPlan {
 /// Choices of column pivoting.
 struct PivotPlan : Pivoting {  // `kind` is never Auto
     /// All pivots are chosen before the factorization, from a sketch of A or from its R, and `method` then factors A P.
-    /// For R alone `method` factors A, and the pivots and R are those of its R.
+    /// For R alone `method` factors A; its R then gives the pivots and the R of A P.
     bool chosen_first = false;
 };
 

@@ -32,7 +32,19 @@ from ._errors import (
 from ._factorization import BatchedFactorization, Factorization
 from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
 from ._gram_schmidt import GramSchmidt
-from ._results import LstsqResult, PivotedQRResult, Plan, QRResult, RawQRResult, Report, Route, SVDResult
+from ._low_rank import cur, interpolative
+from ._results import (
+    CURResult,
+    InterpolativeResult,
+    LstsqResult,
+    PivotedQRResult,
+    Plan,
+    QRResult,
+    RawQRResult,
+    Report,
+    Route,
+    SVDResult,
+)
 from ._streaming import StreamingQR, StreamingR
 
 if TYPE_CHECKING:
@@ -69,6 +81,7 @@ __version__: str = _core.info()["version"]
 
 __all__ = [
     "BatchedFactorization",
+    "CURResult",
     "CommunicationFailure",
     "CovariantResult",
     "DeviceFailure",
@@ -76,6 +89,7 @@ __all__ = [
     "Estimate",
     "Factorization",
     "GramSchmidt",
+    "InterpolativeResult",
     "InvalidArgument",
     "LstsqResult",
     "LyapunovResult",
@@ -99,9 +113,11 @@ __all__ = [
     "StreamingQR",
     "StreamingR",
     "covariant_lyapunov",
+    "cur",
     "factor",
     "from_raw",
     "info",
+    "interpolative",
     "lstsq",
     "lyapunov",
     "lyapunov_series",

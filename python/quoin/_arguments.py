@@ -100,6 +100,17 @@ def rcond_number(rcond: float | None) -> float:
     return number
 
 
+def pivoting_limits(kind: str, rank: int | None, rtol: float | None, k: int) -> tuple[str, int, float]:
+    """Returns the kind, the rank, up to `k`, and the tolerance of column pivoting; 0 for a limit that is None."""
+    limit = integer("rank", rank, 1, optional=True)
+    if limit > k:
+        raise InvalidArgument(f"rank must be at most min(M, N) = {k}, and is {limit}")
+    tolerance = 0.0 if rtol is None else real("rtol", rtol, ", or None,")
+    if tolerance < 0:
+        raise InvalidArgument(f"rtol must not be negative, and is {tolerance}")
+    return one_of("pivoting", kind, "auto", "greedy", "randomized", "strong"), limit, tolerance
+
+
 def flag(name: str, value: Any) -> bool:
     if value is True or value is False or isinstance(value, np.bool_):
         return bool(value)

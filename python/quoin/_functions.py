@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from . import _core
-from ._arguments import flag, gpu_number, integer, one_of, positive, rcond_number, shown, threads_number
+from ._arguments import flag, gpu_number, integer, one_of, pivoting_limits, positive, rcond_number, shown, threads_number
 from ._arrays import (
     _FLOAT32,
     _FLOAT64,
@@ -188,7 +188,7 @@ def _pivoted_qr(a: Any, mode: str, method: str, n_threads: int, check_finite: bo
     a = at_least_2d(to_float(a, "qr"))
     if a.ndim > 2:
         raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
-    core = place.core.factor(place.operand(a), method, _FORMS[mode], place.where(n_threads), check_finite, False, True)
+    core = place.core.factor(place.operand(a), method, _FORMS[mode], place.where(n_threads), check_finite, False, ("auto", 0, 0.0))
     f = Factorization(core, place, n_threads)
     R, P = f.R, np.array(core.permutation, dtype=np.intp)
     if mode == "r":
@@ -376,8 +376,10 @@ def svd(
     threads: int | None = None,
     check_finite: bool = True,
     full_matrices: bool = False,
+    rank: int | None = None,
+    rtol: float | None = None,
 ) -> Any:
-    """The thin singular value decomposition, computed from QR.
+    """The thin singular value decomposition, computed from QR, or the largest singular values and their vectors.
 
     Parameters
     ----------
@@ -389,11 +391,16 @@ def svd(
         As for `qr`.
     full_matrices : False
         U and Vh are always thin; numpy.linalg.svd can return square ones.
+    rank, rtol
+        Limits of the number K of singular values, as for `interpolative`, at a cost of order M N K: the values of a QR
+        with column pivoting, which for `rank` has half as many columns more. A singular value S has a relative error
+        of at most (E / S)² if E is the norm of what this QR leaves of `a`.
 
     Returns
     -------
     SVDResult or array
-        U (M, K), S (K,) descending and Vh (K, N), K = min(M, N), as numpy.linalg.svd with full_matrices=False.
+        U (M, K), S (K,) descending and Vh (K, N), as numpy.linalg.svd with full_matrices=False. K = min(M, N) without
+        limits.
 
     Examples
     --------
@@ -408,7 +415,9 @@ def svd(
     a, place = located(a)
     a = exactly_2d(to_float(a, "svd"))
     compute_uv, check_finite = flag("compute_uv", compute_uv), flag("check_finite", check_finite)
-    U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, place.where(threads_number(threads)), check_finite)
+    limits = None if rank is None and rtol is None else pivoting_limits("auto", rank, rtol, min(a.shape))
+    where = place.where(threads_number(threads))
+    U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, where, check_finite, limits)
     return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
 
 

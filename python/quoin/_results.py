@@ -104,6 +104,21 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
+class InterpolativeResult(NamedTuple):
+    """Columns of A and X (K, N) such that A ≈ A[:, columns] @ X."""
+
+    columns: Any
+    X: Any
+
+
+class CURResult(NamedTuple):
+    """Columns and rows of A, and U (K, K), such that A ≈ A[:, columns] @ U @ A[rows]."""
+
+    columns: Any
+    rows: Any
+    U: Any
+
+
 class Report(NamedTuple):
     """Facts about one factorization. Entries that were not measured are None."""
 

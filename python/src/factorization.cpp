@@ -57,10 +57,10 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
 
 template <class T, class D>
 Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, const nb::object& q, const Where<D>& where,
-                         bool check_finite, bool verify, bool pivoting) {
+                         bool check_finite, bool verify, const nb::object& pivoting) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);
     Options options = options_of(method, q, check_finite, verify);
-    if (pivoting) options.pivoting = Pivoting{};
+    options.pivoting = pivoting_of(pivoting);
     return held<D>(where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
                    [&](Context<D>& ctx) { return factor_matrix<T, D>(ctx, A, options); });
 }
@@ -82,7 +82,7 @@ void bind_factorization(nb::module_& module) {
         module.def("qr", &factor_array<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a,
                    "check_finite"_a);
         module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a,
-                   "check_finite"_a, "verify"_a, "pivoting"_a = false);
+                   "check_finite"_a, "verify"_a, "pivoting"_a = nb::none());
         module.def("from_raw", &from_raw<T, D>, "h"_a.noconvert(), "tau"_a.noconvert(), "where"_a);
 
         using F = Held<QR<T, D>, D>;

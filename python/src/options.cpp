@@ -19,4 +19,12 @@ Options options_of(const nb::object& method, const nb::object& q, bool check_fin
     return options;
 }
 
+std::optional<Pivoting> pivoting_of(const nb::object& given) {
+    if (given.is_none()) return {};
+    constexpr Pivots kinds[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
+    return Pivoting{.kind = parse_name<Pivots>("pivoting", kinds, given[0]),
+                    .max_rank = nb::cast<Index>(given[1]),
+                    .relative_tolerance = nb::cast<double>(given[2])};
+}
+
 }  // namespace quoin::python

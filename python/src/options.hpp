@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,5 +32,8 @@ Method parse_method(const nb::object& name);
 Options options_of(const nb::object& method, bool check_finite);
 /// Returns options with the method called `method` and the form of Q called `q`.
 Options options_of(const nb::object& method, const nb::object& q, bool check_finite = true, bool verify = false);
+
+/// Returns the column pivoting that (kind, rank, rtol) describes: rank 0 and rtol 0 are no limits. Nothing for None.
+std::optional<Pivoting> pivoting_of(const nb::object& given);
 
 }  // namespace quoin::python

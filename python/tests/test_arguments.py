@@ -45,6 +45,7 @@ FLAGS = (None, 0, 1, "no", np.zeros(3))
 
 CALLS = {
     quoin.qr: dict(a=A), quoin.factor: dict(a=A), quoin.lstsq: dict(a=A, b=A), quoin.svd: dict(a=A),
+    quoin.interpolative: dict(a=A), quoin.cur: dict(a=A),
     quoin.plan: dict(m=12, n=3), quoin.plan_route: dict(m=12, n=3), F.apply: dict(C=A), F.lstsq: dict(b=A), robust_pca: {}, fit: {}, lyapunov: {},
     gram_schmidt: {}, solve: {}, quoin.StreamingR: {}, quoin.StreamingQR: {},
 }
@@ -52,7 +53,9 @@ OPTIONS = {
     quoin.qr: "mode:name method:name threads:integer check_finite:flag pivoting:flag",
     quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name",
     quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag",
-    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag",
+    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number",
+    quoin.interpolative: "rank:integer rtol:number pivoting:name threads:integer check_finite:flag",
+    quoin.cur: "rank:integer rtol:number pivoting:name threads:integer check_finite:flag",
     quoin.plan: "m:integer n:integer method:name q:name threads:integer device:name",
     quoin.plan_route: "m:integer n:integer memory:number work:name right_hand_sides:integer method:name q:name host_memory:number "
                       "files:flag threads:integer device:name",
@@ -72,7 +75,7 @@ OPTIONS = {
 BAD = {"name": (NAMES, quoin.InvalidArgument), "number": (NUMBERS, TypeError), "integer": (INTEGERS, TypeError),
        "flag": (FLAGS, TypeError), "function": ((1, "f", [len]), TypeError)}
 # None is the default of these
-OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback", "divergence", "until", "memory", "host_memory"}
+OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback", "divergence", "until", "memory", "host_memory", "rank", "rtol"}
 
 
 def clear(error, option):

@@ -117,9 +117,9 @@ struct Tuning<Host> : CommonTuning {
     /// Whether greedy pivots of k columns take no longer than a sketch's. f64, 2 cores of an AMD EPYC, ms, greedy |
     /// randomized: 150² 1.1|1.2, 300² 3.2|3.3, 600² 18|12.
     static bool greedy_pays(Index k) { return k <= 256; }
-    /// Least rows a column if all pivots are chosen first, by a sketch, or from R if R alone is wanted. R of f64, 2 cores
-    /// of an AMD EPYC, ms, from R | by panels: 1000 × 250 2.6|4.3, 1500 × 500 12.3|12.7, 5000 × 2000 584|524, 8000 × 2000
-    /// 659|734.
+    /// Least rows a column if all pivots are chosen first, by a sketch, or from R if R alone is wanted. R of f64, 2
+    /// cores of an AMD EPYC, ms, from R | by panels: 1000 × 250 2.6|4.3, 1500 × 500 12.3|12.7, 5000 × 2000 584|524,
+    /// 8000 × 2000 659|734.
     static constexpr Index pivots_first_aspect(bool r_alone) { return r_alone ? 3 : 8; }
     static constexpr bool asynchronous = false;  ///< calls may return before their work is done
     static constexpr bool corrected_products = false;

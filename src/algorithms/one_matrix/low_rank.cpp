@@ -63,7 +63,7 @@ CUR<T, D> cur(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_
     return result;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                  \
+#define QUOIN_INSTANTIATE(T, D)                                                                     \
     template Interpolative<T, D> interpolative<T, D>(Context<D>&, InputView<T, D>, Pivoting, bool); \
     template CUR<T, D> cur<T, D>(Context<D>&, InputView<T, D>, Pivoting, bool);
 // a GPU has no pivots yet

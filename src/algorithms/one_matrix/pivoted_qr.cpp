@@ -114,8 +114,8 @@ Index columns_above(MatrixView<const T> R, double tolerance) {
 }
 
 /// Returns the columns i of R₁₁ and j of [R₁₂; R₂₂] whose exchange multiplies |det R₁₁| most, and that factor:
-/// √(w_ij² + (ω_i γ_j)²), W = R₁₁⁻¹ R₁₂, ω_i the norms of the rows of R₁₁⁻¹, γ_j those of the columns of R₂₂ (Gu and
-/// Eisenstat 1996, Lemma 3.1). 2r²n flops.
+/// √(w_ij² + (ω_i γ_j)²), with W = R₁₁⁻¹ R₁₂, the norms ω_i of the rows of R₁₁⁻¹, and the norms γ_j of the columns of
+/// R₂₂ (Gu and Eisenstat 1996, Lemma 3.1). 2r²n flops.
 template <class T>
 std::tuple<Index, Index, double> best_exchange(Context<Host>& ctx, MatrixView<const T> R, Index r) {
     const Range top{0, r}, right{r, R.cols};

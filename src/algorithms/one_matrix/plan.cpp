@@ -306,15 +306,14 @@ Plan pivoted_plan(Index m, Index n, Options options) {
         }
         const bool r_alone = options.q == QForm::None;
         pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 &&
-                                (r_alone || !pivoting.has_limit()) &&
-                                m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
+                                (r_alone || !pivoting.has_limit()) && m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
         if (!pivoting.chosen_first) {
             const bool greedy = pivoting.kind == Pivots::Greedy;
             const bool at_once = !greedy && pivoting.max_rank > 0 && most <= Tuning<D>::most_pivots_at_once;
             const Index given = options.method.panel_width();
             const Index width = given > 0 || pivoting.kind == Pivots::Strong ? given
                                 : at_once                                    ? most
-                                              : Tuning<D>::pivoted_width(greedy, most);
+                                                                             : Tuning<D>::pivoted_width(greedy, most);
             options.method = BlockedHouseholder{width, options.method.tree()};
             if (options.q.full_t) options.q.full_t->route = FullTRoute::Joined;
         }
@@ -398,7 +397,7 @@ std::string to_string(const Plan& plan) {
     }
     if (const auto& pivoting = plan.pivoting) {
         text += fmt::format("{} pivots{}", to_string(pivoting->kind),
-                            !pivoting->chosen_first       ? ""
+                            !pivoting->chosen_first ? ""
                             : plan.q == QForm::None ? " of R, after the factorization"
                                                     : ", chosen before the factorization");
         if (pivoting->max_rank > 0) text += fmt::format(", at most {} columns", pivoting->max_rank);

@@ -2,8 +2,13 @@
 
 #include "quoin/svd.hpp"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 
 namespace quoin {
@@ -40,23 +45,28 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Opti
     return f;
 }
 
-/// Computes the SVD of Q_r R_r, where A P ≈ Q_r R_r is a QR with column pivoting: R_r = U₁ΣW, U = Q_r U₁, Vᵀ = W Pᵀ.
+/// Computes the SVD of Q_r R_r, A P ≈ Q_r R_r by column pivoting: R_r = U₁ΣW, U = Q_r U₁, Vᵀ = W Pᵀ. With a `max_rank` k
+/// it has more columns, and the largest k values remain.
 template <class T, class D>
 SVD<T, D> truncated_svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
+    Index& max_rank = options.pivoting->max_rank;
+    const Index wanted = max_rank, most = std::min(A.rows, A.cols);
+    if (wanted > 0 && wanted <= most) max_rank = std::min(most, wanted + wanted / 2 + 8);
     options.q = vectors ? QForm::Any : QForm::None;
     const QR<T, D> f = qr<T, D>(ctx, A, options);
     const Matrix<T, D> R = f.r(ctx);
-    options.pivoting.reset();
-    options.verify = options.check_finite = false;
-    options.method = Method::Auto;
-    SVD<T, D> of_r = svd<T, D>(ctx, R.view(), vectors, options);
-    of_r.report = f.report();
-    if (!vectors) return of_r;
-    of_r.U = multiply_thin_q<T, D>(ctx, f, of_r.U.view());
+    const Index r = R.rows(), k = wanted > 0 ? std::min(wanted, r) : r;
+    const Options of_r{.check_finite = false};
+    SVD<T, D> found = svd<T, D>(ctx, R.view(), vectors, of_r);
+    found.report = f.report();
+    found.s.resize(k);
+    if (!vectors) return found;
+    found.U = multiply_thin_q<T, D>(ctx, f, found.U.view().col_block({0, k}));
+    if (k < r) found.Vt = copy_of<T, D>(ctx, std::as_const(found.Vt).view().row_block({0, k}));
     std::vector<Index> back(f.permutation().size());
     for (std::size_t j = 0; j < back.size(); ++j) back[f.permutation()[j]] = static_cast<Index>(j);
-    if constexpr (Tuning<D>::has_pivoting) permute(ctx, back, of_r.Vt.view());
-    return of_r;
+    if constexpr (Tuning<D>::has_pivoting) permute(ctx, back, found.Vt.view());
+    return found;
 }
 
 }  // namespace
