@@ -34,8 +34,8 @@ struct CUR {
     Report report;                     ///< of the QR that chose the columns
 };
 
-/// Computes a CUR decomposition by two interpolative ones (Voronin and Martinsson 2017): A ≈ C X, Cᵀ gives the rows, and
-/// U = X R⁺ by least squares.
+/// Computes a CUR decomposition by two interpolative ones (Voronin and Martinsson 2017): A ≈ C X, Cᵀ gives the rows,
+/// and U = X R⁺ by least squares.
 ///
 /// Limits and costs as for `interpolative`, and 4mr² + 4nr² flops. ‖A − C U R‖ <= (1 + ‖Y‖) ‖A − C X‖ up to rounding
 /// errors of u ‖C‖ ‖U‖ ‖R‖, where C = Y C(rows, :). Throws as `interpolative`.

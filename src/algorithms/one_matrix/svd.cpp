@@ -45,8 +45,8 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Opti
     return f;
 }
 
-/// Computes the SVD of Q_r R_r, A P ≈ Q_r R_r by column pivoting: R_r = U₁ΣW, U = Q_r U₁, Vᵀ = W Pᵀ. With a `max_rank` k
-/// it has more columns, and the largest k values remain.
+/// Computes the SVD of Q_r R_r, A P ≈ Q_r R_r by column pivoting: R_r = U₁ΣW, U = Q_r U₁, Vᵀ = W Pᵀ. With a `max_rank`
+/// k it has more columns, and the largest k values remain.
 template <class T, class D>
 SVD<T, D> truncated_svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
     Index& max_rank = options.pivoting->max_rank;
