@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -34,6 +35,12 @@ Options factor_options(const FactorArguments& arguments) {
     if (full && arguments.r_only)
         throw CLI::ValidationError("--r-only", "excludes --compact-wy full, which writes V and T");
     if (!full) options.q = form_q ? QForm::Explicit : QForm::None;
+    if (!arguments.pivots.empty()) {
+        constexpr Pivots kinds[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
+        options.pivoting = Pivoting{.kind = parse_name<Pivots>("--pivot", arguments.pivots, kinds),
+                                    .max_rank = arguments.rank,
+                                    .relative_tolerance = arguments.tolerance};
+    }
     return options;
 }
 
@@ -173,6 +180,9 @@ void add_factor(CLI::App& program) {
         "quoin never replaces the input. It refuses a folder that holds an output of a run with other options, if\n"
         "this run does not write that output.\n"
         "\n"
+        "With --pivot it factors A P = QR, where P moves columns of large norm to the front, and writes P.npy too:\n"
+        "A[:, P] = QR. --rank and --tol stop it after fewer columns of Q and rows of R. A must fit the memory.\n"
+        "\n"
         "With --compact-wy full, V.npy and T.npy take the place of Q.npy, and --keep-s adds S.npy:\n"
         "Q = I − V T Vᵀ = I − V Sᵀ, V m x k, T k x k, S m x k, k = min(m, n).");
     add_factor_files(command, *arguments);
@@ -184,6 +194,19 @@ void add_factor(CLI::App& program) {
                     "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix")
         ->check(number_between(1, 4096))
         ->type_name("N");
+    command.add_flag(
+        "--pivot{auto}", arguments->pivots,
+        "Column pivoting; --pivot=KIND: auto, greedy (LAPACK's geqp3), randomized (from a sketch, faster) or\n"
+        "strong (bounds |R₁₁⁻¹R₁₂| by 2)");
+    command.add_option("--rank", arguments->rank, "With --pivot: the most columns of Q")
+        ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
+        ->type_name("N")
+        ->needs("--pivot");
+    command
+        .add_option("--tol", arguments->tolerance,
+                    "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
+        ->type_name("T")
+        ->needs("--pivot");
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
@@ -194,6 +217,7 @@ void add_factor(CLI::App& program) {
         "\n"
         "--json prints rows, cols, dtype, method, seconds, gflops and device.\n"
         "  --verify adds    residual and orthogonality.\n"
+        "  --pivot adds     rank: the columns of Q with --rank or --tol, else the |r_jj| above rounding errors.\n"
         "  A GPU adds       start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
         "                   transfer_out_seconds (from the GPU to the files); seconds does not include them.\n"
         "  Blocks of rows through a GPU add reading_seconds, to_gpu_seconds (waiting for copies that reading does not\n"
@@ -207,6 +231,7 @@ void add_factor(CLI::App& program) {
         "\n"
         "seconds is the wall time of the factorization, including reading and writing if blocks are streamed. gflops\n"
         "counts 2mn² − 2n³/3 flops for R, and as many again for Q.");
+    command.get_option("--pivot")->excludes("--gpus")->excludes("--second-pass")->excludes("--restart");
     command.get_option("--gpus")
         ->excludes("--memory")
         ->excludes("--gpu-memory")

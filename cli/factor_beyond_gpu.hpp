@@ -34,7 +34,7 @@ FactorOutcome factor_beyond_gpu(Context<Cuda>& ctx, const MatrixFile& file, cons
                                  format_byte_size(route.options.memory_bytes), route.plan.block);
     watch = {};
     const MatrixView<const T> Q = std::as_const(A).view().col_block({0, k});
-    write_matrix<T>(host, outputs.r, "R.npy", std::as_const(R).view());
+    write_matrix<T>(host, *outputs.r, "R.npy", std::as_const(R).view());
     if (outputs.q) write_matrix<T>(host, *outputs.q, "Q.npy", Q);
     outcome.transfer_out_seconds = watch.seconds();
     if (arguments.verify) {

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "factor_outputs.hpp"
 #include "factor_report.hpp"
 #include "naming_file.hpp"
@@ -9,6 +13,18 @@
 #include "stopwatch.hpp"
 
 namespace quoin::cli {
+
+/// Returns A(:, permutation), or A if there is no permutation.
+template <class T, class D>
+Matrix<T, D> permuted(Matrix<T, D>&& A, const std::vector<Index>& permutation) {
+    if constexpr (std::is_same_v<D, Host>) {  // where there are pivots
+        if (permutation.empty()) return std::move(A);
+        Matrix<T> AP(A.rows(), A.cols());
+        for (Index j = 0; j < A.cols(); ++j) std::copy_n(A.view().at(0, permutation[j]), A.rows(), AP.view().at(0, j));
+        return AP;
+    }
+    return std::move(A);
+}
 
 /// In the memory of D.
 template <class T, class D>
@@ -35,9 +51,16 @@ FactorOutcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Pl
         outcome.remark = fmt::format(" ({} on others: 0 on R's diagonal)",
                                      dependent == 1 ? "1 column depends" : fmt::format("{} columns depend", dependent));
 
+    const std::vector<Index> permutation(f.permutation().begin(), f.permutation().end());
+    if (plan.pivoting) {
+        outcome.rank = f.report().rank;
+        outputs.set_permutation(permutation,
+                                plan.pivoting->has_limit() ? outcome.rank : std::min(plan.rows, plan.cols));
+    }
+
     watch = {};
     const Matrix<T, D> R = f.r(ctx);
-    write_matrix<T>(ctx, outputs.r, "R.npy", R.view());
+    write_matrix<T>(ctx, *outputs.r, "R.npy", R.view());
     if (outputs.v) write_matrix<T>(ctx, *outputs.v, "V.npy", f.v(ctx).view());
     if (outputs.t) write_matrix<T>(ctx, *outputs.t, "T.npy", f.t(ctx).view());
     if (outputs.s) write_matrix<T>(ctx, *outputs.s, "S.npy", f.s(ctx).view());
@@ -46,7 +69,7 @@ FactorOutcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Pl
     if (outputs.q) write_matrix<T>(ctx, *outputs.q, "Q.npy", Q.view());
     if (transfers) outcome.transfer_out_seconds = watch.seconds();
     if (verify) {
-        const Matrix<T, D> original = read_matrix<T>(ctx, file);
+        const Matrix<T, D> original = permuted(read_matrix<T>(ctx, file), permutation);
         outcome.orthogonality = orthogonality<T>(ctx, Q.view());
         outcome.residual = residual<T>(ctx, original.view(), Q.view(), R.view());
     }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "factor_arguments.hpp"
 #include "interrupt.hpp"
@@ -10,39 +12,59 @@
 
 namespace quoin::cli {
 
-/// R.npy, and Q.npy, or V.npy, T.npy and S.npy: their space on disk is taken before any computation, and they appear
-/// together at the end.
+/// R.npy, Q.npy or V.npy, T.npy and S.npy, and P.npy: their space on disk is taken before any computation, and they
+/// appear together at the end.
 template <class T>
 struct FactorOutputs {
     FactorOutputs(OutputDirectory& directory, const FactorArguments& arguments, Index m, Index n)
-        : r(open(directory, "R.npy", std::min(m, n), n)) {
-        const Index k = std::min(m, n);
-        const Options& options = arguments.common.options;
-        if (options.q.full_t) {
-            v.emplace(open(directory, "V.npy", m, k));
-            t.emplace(open(directory, "T.npy", k, k));
-            if (options.q.full_t->keep_s) s.emplace(open(directory, "S.npy", m, k));
-        } else if (!arguments.r_only) {
-            q.emplace(open(directory, "Q.npy", m, k));
-        }
+        : directory_(directory), arguments_(arguments), m_(m), n_(n) {
+        open(std::min(m, n));
+    }
+    /// Keeps the permutation of a QR with column pivoting, and has the files for its `rank` columns.
+    void set_permutation(std::span<const Index> permutation, Index rank) {
+        permutation_.assign(permutation.begin(), permutation.end());
+        if (rank < std::min(m_, n_)) open(rank);
     }
     void commit() {
         throw_if_interrupted();
-        for (auto* file : {&q, &v, &t, &s}) {
+        for (auto* file : {&q, &v, &t, &s, &r}) {
             if (*file) (*file)->commit();
         }
-        r.commit();
+        if (!permutation_path_.empty()) write_npy(permutation_path_, permutation_);
     }
     std::string names;  ///< the files' paths, separated by commas
-    NpyRowWriter<T> r;
-    std::optional<NpyRowWriter<T>> q, v, t, s;
+    std::optional<NpyRowWriter<T>> r, q, v, t, s;
 
 private:
-    NpyRowWriter<T> open(OutputDirectory& directory, const char* name, Index rows, Index cols) {
-        const std::string path = directory.file(name);
-        names += (names.empty() ? "" : ", ") + path;
-        return NpyRowWriter<T>(path, rows, cols);
+    /// Opens the files for k columns of Q.
+    void open(Index k) {
+        const Options& options = arguments_.common.options;
+        names.clear();
+        open(r, "R.npy", k, n_);
+        if (options.q.full_t) {
+            open(v, "V.npy", m_, k);
+            open(t, "T.npy", k, k);
+            if (options.q.full_t->keep_s) open(s, "S.npy", m_, k);
+        } else if (!arguments_.r_only) {
+            open(q, "Q.npy", m_, k);
+        }
+        if (!arguments_.pivots.empty()) permutation_path_ = path_of("P.npy");
     }
+    void open(std::optional<NpyRowWriter<T>>& file, const char* name, Index rows, Index cols) {
+        file.reset();
+        file.emplace(path_of(name), rows, cols);
+    }
+    std::string path_of(const char* name) {
+        const std::string path = directory_.file(name);
+        names += (names.empty() ? "" : ", ") + path;
+        return path;
+    }
+
+    OutputDirectory& directory_;
+    const FactorArguments& arguments_;
+    Index m_, n_;
+    std::string permutation_path_;  ///< empty without pivoting
+    std::vector<Index> permutation_;
 };
 
 }  // namespace quoin::cli

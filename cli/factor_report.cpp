@@ -52,6 +52,7 @@ void print_json(const FactorArguments& arguments, const MatrixFile& file, const 
         line.add_measured("hidden", outcome.out_of_core->hidden);
     }
     if (outcome.file_plan) add_file_route(line, outcome);
+    if (outcome.rank >= 0) line.add("rank", outcome.rank);
     if (arguments.verify)
         line.add_measured("residual", outcome.residual).add_measured("orthogonality", outcome.orthogonality);
     line.print();
@@ -64,6 +65,7 @@ void print_report(const FactorArguments& arguments, const MatrixFile& file, cons
     if (arguments.common.json) return print_json(arguments, file, device, outcome);
     fmt::print("{}: {} x {} {}\n", file.path(), file.rows(), file.cols(), to_string(file.dtype()));
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
+    if (outcome.rank >= 0) fmt::print("rank           {}\n", outcome.rank);
     if (outcome.streamed) print_blocks(*outcome.streamed);
     if (outcome.file_plan) print_file_route(outcome);
     print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);

@@ -56,7 +56,7 @@ FactorOutcome factor_streaming(Context<Cuda>& ctx, const MatrixFile& file, const
     StreamTimes& times = outcome.stream.emplace(factor());
     outcome.seconds = watch.seconds() - verify_seconds;
     times.writing -= verify_seconds;
-    write_matrix<T>(host, outputs.r, "R.npy", R.view());
+    write_matrix<T>(host, *outputs.r, "R.npy", R.view());
     outcome.transfer_in_seconds = times.reading + times.to_device;
     outcome.transfer_out_seconds = times.writing + times.from_device;
     if (accuracy) {

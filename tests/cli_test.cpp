@@ -97,8 +97,8 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                       reading = "delimiter decimal header no-header skip comment columns missing ",
                       factoring = "method panel-width leaf-rows fan-in arithmetic reorthogonalize panel-method ";
     const std::pair<std::string, std::string> commands[] = {
-        {"factor", "out r-only verify memory second-pass restart gpu-memory gpus device trace " + common + reading +
-                       factoring + "compact-wy keep-s full-t "},
+        {"factor", "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol device trace " +
+                       common + reading + factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
@@ -604,6 +604,45 @@ TYPED_TEST(CliTyped, WritesVAndOneTInThePlaceOfQ) {
     }
     ASSERT_EQ(quoin_run("factor A.npy --out g --compact-wy full").exit_code, 0);
     EXPECT_EQ(names_in("g"), (std::vector<std::string>{"R.npy", "T.npy", "V.npy"}));
+}
+
+/// A(:, P) = QR, and with a limit Q and R of as many columns and rows as the rank.
+TYPED_TEST(CliTyped, PivotsMoveLargeColumnsToTheFront) {
+    using T = TypeParam;
+    const Index m = 80, n = 30, rank = 5;
+    const auto left = random_normal<T>(m, rank, 1), right = random_normal<T>(rank, n, 2);
+    const Matrix<T> A = product<T>(left.view(), right.view());
+    save("A.npy", A);
+    for (const std::string options : {"--pivot", "--pivot=greedy --tol 1e-4", "--pivot=randomized --rank 5",
+                                      "--pivot=strong --rank 5 --r-only", "--pivot --rank 5 --compact-wy full"}) {
+        SCOPED_TRACE(options);
+        const Outcome outcome = quoin_run("factor A.npy --out f --verify --json " + options);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(json_number(outcome.out, "rank"), rank);
+        EXPECT_LE(json_number(outcome.out, "residual"), law * n * unit_roundoff<T>);
+        EXPECT_LE(json_number(outcome.out, "orthogonality"), law * n * unit_roundoff<T>);
+        const auto R = load<T>("f/R.npy"), P = load<T>("f/P.npy");
+        ASSERT_EQ(P.rows() * P.cols(), n);
+        EXPECT_EQ(R.rows(), options == "--pivot" ? n : rank);
+        Matrix<T> AP(m, n);
+        for (Index j = 0; j < n; ++j) std::copy_n(A.view().at(0, Index(P.data()[j])), m, AP.view().at(0, j));
+        if (fs::exists("f/Q.npy")) {
+            EXPECT_LE(residual_error<T>(AP.view(), load<T>("f/Q.npy").view(), R.view()), law);
+        }
+        fs::remove_all("f");
+    }
+    EXPECT_EQ(json_number(quoin_run("factor A.npy --out f --pivot --rank 2 --json").out, "rank"), 2);
+    fs::remove_all("f");
+    const int invalid = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run("factor A.npy --out f --rank 2"), usage_error, {"--rank", "--pivot"});
+    expect_error(quoin_run("factor A.npy --out f --pivot --rank 0"), usage_error, {"0"});
+    expect_error(quoin_run("factor A.npy --out f --pivot --rank 31"), invalid, {"max_rank", "30"});
+    expect_error(quoin_run("factor A.npy --out f --pivot --tol nan"), invalid, {"tolerance", "nan"});
+    expect_error(quoin_run("factor A.npy --out f --pivot=least"), usage_error, {"--pivot", "least", "strong"});
+    expect_error(quoin_run("factor A.npy --out f --pivot --method tsqr"), invalid, {"pivoting", "tsqr"});
+    expect_error(quoin_run("factor A.npy --out f --pivot --memory 8KB"), exit_code_of(ErrorCode::OutOfMemory),
+                 {"A.npy"});
+    EXPECT_FALSE(fs::exists("f"));
 }
 
 TEST_F(Cli, FullTRefusesWhatExcludesIt) {

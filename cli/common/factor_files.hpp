@@ -35,7 +35,7 @@ void add_factor_files(CLI::App& command, FactorFiles& files);
 void add_file_route(CLI::App& command, FactorFiles& files);
 
 /// All files that it may write.
-inline const std::vector<std::string> every_output = {"Q.npy", "R.npy", "S.npy", "T.npy", "V.npy"};
+inline const std::vector<std::string> every_output = {"P.npy", "Q.npy", "R.npy", "S.npy", "T.npy", "V.npy"};
 
 /// Prints the accuracy that --verify has measured.
 void print_accuracy(double residual, double orthogonality);

@@ -76,7 +76,7 @@ struct RoutePlan {
 /// Chooses how an m×n matrix of T passes through the memory of a device D and of the host: the first of these routes
 /// that fits.
 ///
-/// 1. In memory.
+/// 1. In memory. It is the only route of column pivoting.
 /// 2. By blocks of rows: R and Q of a tall matrix on a GPU by Auto or TSQR, least squares by these methods, and
 ///    singular values on the host.
 /// 3. Factorizations on a GPU by Auto, BlockedHouseholder or ClassicalGramSchmidt, without a full T: A in the host's

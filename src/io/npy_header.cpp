@@ -240,9 +240,10 @@ NpyHeader parse_npy_header(std::string_view file, const std::string& path) {
 template <class T>
 std::string compose_npy_header(bool fortran_order, const std::string& shape) {
     constexpr std::size_t alignment = 64;
-    std::string dict = fmt::format("{{'descr': '{}f{}', 'fortran_order': {}, 'shape': {}, }}",
-                                   std::endian::native == std::endian::little ? '<' : '>', sizeof(T),
-                                   fortran_order ? "True" : "False", shape);
+    std::string dict =
+        fmt::format("{{'descr': '{}{}{}', 'fortran_order': {}, 'shape': {}, }}",
+                    std::endian::native == std::endian::little ? '<' : '>', std::is_integral_v<T> ? 'i' : 'f',
+                    sizeof(T), fortran_order ? "True" : "False", shape);
     const std::size_t prefix = npy_magic.size() + 4;
     const std::size_t total = (prefix + dict.size() + 1 + alignment - 1) / alignment * alignment;
     dict.append(total - prefix - dict.size() - 1, ' ');
@@ -254,5 +255,6 @@ std::string compose_npy_header(bool fortran_order, const std::string& shape) {
 
 template std::string compose_npy_header<float>(bool, const std::string&);
 template std::string compose_npy_header<double>(bool, const std::string&);
+template std::string compose_npy_header<Index>(bool, const std::string&);
 
 }  // namespace quoin::io

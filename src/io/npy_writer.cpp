@@ -191,6 +191,7 @@ template void write_npy<float>(const std::string&, MatrixView<const float>);
 template void write_npy<double>(const std::string&, MatrixView<const double>);
 template void write_npy<float>(const std::string&, const std::vector<float>&);
 template void write_npy<double>(const std::string&, const std::vector<double>&);
+template void write_npy<Index>(const std::string&, const std::vector<Index>&);
 template class NpyColumnWriter<float>;
 template class NpyColumnWriter<double>;
 template void write_npy_rows<float>(const std::string&, Index, Index, MatrixView<const float>);

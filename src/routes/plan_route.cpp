@@ -50,7 +50,7 @@ public:
         const double bytes = bytes_in_memory(plan);
         min_bytes_ = std::min(min_bytes_, bytes);
         const RoutePlan in_memory = on_device(plan, bytes);
-        if (in_memory.fits()) return in_memory;
+        if (in_memory.fits() || given_.options.pivoting) return in_memory;
         if (const auto stream = in_blocks()) return *stream;
         if (given_.work != Work::Factor) return in_memory;
         if constexpr (!on_host) {
@@ -122,7 +122,9 @@ private:
         const Method method = given_.options.method;
         const bool streams =
             given_.work == Work::LeastSquares || given_.work == (on_host ? Work::SingularValues : Work::Factor);
-        if (!streams || m_ <= n_ || n_ == 0 || (method != Method::Auto && method != Method::TSQR)) return {};
+        if (!streams || given_.options.pivoting || m_ <= n_ || n_ == 0 ||
+            (method != Method::Auto && method != Method::TSQR))
+            return {};
         const double cols = number(n_ + given_.right_hand_sides), width = sizeof(T) * cols;
         // the rows read, and those that are factored with the triangles above them
         if constexpr (on_host) return StreamMemory{8 * width * cols, 3 * width, 0};
