@@ -30,9 +30,21 @@ from ._errors import (
     RankDeficient,
 )
 from ._factorization import BatchedFactorization, Factorization
-from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
+from ._functions import factor, from_raw, info, lq, lstsq, plan, plan_route, ql, qr, rq, svd
 from ._gram_schmidt import GramSchmidt
-from ._results import LstsqResult, PivotedQRResult, Plan, QRResult, RawQRResult, Report, Route, SVDResult
+from ._results import (
+    LQResult,
+    LstsqResult,
+    PivotedQRResult,
+    Plan,
+    QLResult,
+    QRResult,
+    RawQRResult,
+    Report,
+    Route,
+    RQResult,
+    SVDResult,
+)
 from ._streaming import StreamingQR, StreamingR
 
 if TYPE_CHECKING:
@@ -77,6 +89,7 @@ __all__ = [
     "Factorization",
     "GramSchmidt",
     "InvalidArgument",
+    "LQResult",
     "LstsqResult",
     "LyapunovResult",
     "NonFiniteEntry",
@@ -86,7 +99,9 @@ __all__ = [
     "OutOfMemory",
     "PivotedQRResult",
     "Plan",
+    "QLResult",
     "QRResult",
+    "RQResult",
     "RankDeficient",
     "RawQRResult",
     "Report",
@@ -102,13 +117,16 @@ __all__ = [
     "factor",
     "from_raw",
     "info",
+    "lq",
     "lstsq",
     "lyapunov",
     "lyapunov_series",
     "plan",
     "plan_route",
+    "ql",
     "qr",
     "robust_pca",
+    "rq",
     "svd",
 ]
 

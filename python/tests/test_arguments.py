@@ -47,10 +47,11 @@ CALLS = {
     quoin.qr: dict(a=A), quoin.factor: dict(a=A), quoin.lstsq: dict(a=A, b=A), quoin.svd: dict(a=A),
     quoin.plan: dict(m=12, n=3), quoin.plan_route: dict(m=12, n=3), F.apply: dict(C=A), F.lstsq: dict(b=A), robust_pca: {}, fit: {}, lyapunov: {},
     gram_schmidt: {}, solve: {}, quoin.StreamingR: {}, quoin.StreamingQR: {},
+    quoin.lq: dict(a=A), quoin.rq: dict(a=A), quoin.ql: dict(a=A),
 }
 OPTIONS = {
-    quoin.qr: "mode:name method:name threads:integer check_finite:flag pivoting:flag",
-    quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name",
+    quoin.qr: "mode:name method:name threads:integer check_finite:flag pivoting:flag positive:flag",
+    quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name positive:flag",
     quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag",
     quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag",
     quoin.plan: "m:integer n:integer method:name q:name threads:integer device:name",
@@ -68,6 +69,7 @@ OPTIONS = {
     solve: "rcond:number",
     quoin.StreamingR: "threads:integer",
     quoin.StreamingQR: "threads:integer",
+    **dict.fromkeys((quoin.lq, quoin.rq, quoin.ql), "mode:name method:name threads:integer check_finite:flag positive:flag"),
 }
 BAD = {"name": (NAMES, quoin.InvalidArgument), "number": (NUMBERS, TypeError), "integer": (INTEGERS, TypeError),
        "flag": (FLAGS, TypeError), "function": ((1, "f", [len]), TypeError)}
@@ -250,6 +252,16 @@ def test_what_numpy_and_scipy_have_and_quoin_has_not():
     ):
         with pytest.raises(quoin.InvalidArgument, match=why):
             quoin.qr(a, pivoting=True, **options)
+    for a, options, why in (
+        (A, {"mode": "raw"}, "another mode than 'raw'"),
+        (np.stack([A, A]), {}, "an array of 3 dimensions"),
+        ([A, A[:3]], {}, "a list of them"),
+    ):
+        with pytest.raises(quoin.InvalidArgument, match=why):
+            quoin.qr(a, positive=True, **options)
+        if "mode" not in options:
+            with pytest.raises(quoin.InvalidArgument, match=why):
+                quoin.factor(a, positive=True)
 
 
 @pytest.mark.parametrize("call", [quoin.qr, quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, [1.0]), quoin.robust_pca])

@@ -97,11 +97,11 @@ void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
            T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = std::min(m, n);
     const bool query = *lwork == -1;
-    *info = m < 0                                           ? -1
-            : n < 0                                         ? -2
-            : *lda < std::max<Index>(1, m)                  ? -4
+    *info = m < 0                                         ? -1
+            : n < 0                                       ? -2
+            : *lda < std::max<Index>(1, m)                ? -4
             : !query && *lwork < (k == 0 ? 1 : 3 * n + 1) ? -8
-                                                            : 0;
+                                                          : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     const T wanted = workspace_size<T>(k == 0 ? 1 : std::max(3 * n + 1, 2 * n + (n + 1) * work_columns));
     if (!query && k > 0) {
@@ -120,11 +120,11 @@ void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
 
 }  // namespace
 
-#define QUOIN_GEQP3(T, Int, p, before, after)                                                                        \
+#define QUOIN_GEQP3(T, Int, p, before, after)                                                                          \
     QUOIN_LAPACK_ABI void before##p##geqp3##after(const Int* m, const Int* n, T* A, const Int* lda, Int* jpvt, T* tau, \
-                                                  T* work, const Int* lwork, Int* info) {                            \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqp3##after);                                         \
-        geqp3<T, Int>(QUOIN_LAPACK_NAME(p, "GEQP3"), next, m, n, A, lda, jpvt, tau, work, lwork, info);              \
+                                                  T* work, const Int* lwork, Int* info) {                              \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqp3##after);                                           \
+        geqp3<T, Int>(QUOIN_LAPACK_NAME(p, "GEQP3"), next, m, n, A, lda, jpvt, tau, work, lwork, info);                \
     }
 QUOIN_LAPACK_EXPORT(QUOIN_GEQP3)
 #undef QUOIN_GEQP3

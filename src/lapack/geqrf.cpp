@@ -62,19 +62,19 @@ void geqr2(const char* routine, Of of, Next* next, const Int* m_, const Int* n_,
 
 }  // namespace
 
-#define QUOIN_GEQRF_AS(T, Int, p, before, after, qrf, QRF, qr2, QR2, of)                                             \
-    QUOIN_LAPACK_ABI void before##p##qrf##after(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work,   \
-                                                const Int* lwork, Int* info) {                                       \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##qrf##after);                                           \
-        geqrf<T, Int>(QUOIN_LAPACK_NAME(p, QRF), of, next, m, n, A, lda, tau, work, lwork, info);                    \
-    }                                                                                                                \
-    QUOIN_LAPACK_ABI void before##p##qr2##after(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work,   \
-                                                Int* info) {                                                         \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##qr2##after);                                           \
-        geqr2<T, Int>(QUOIN_LAPACK_NAME(p, QR2), of, next, m, n, A, lda, tau, work, info);                           \
+#define QUOIN_GEQRF_AS(T, Int, p, before, after, qrf, QRF, qr2, QR2, of)                                           \
+    QUOIN_LAPACK_ABI void before##p##qrf##after(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work, \
+                                                const Int* lwork, Int* info) {                                     \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##qrf##after);                                         \
+        geqrf<T, Int>(QUOIN_LAPACK_NAME(p, QRF), of, next, m, n, A, lda, tau, work, lwork, info);                  \
+    }                                                                                                              \
+    QUOIN_LAPACK_ABI void before##p##qr2##after(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work, \
+                                                Int* info) {                                                       \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##qr2##after);                                         \
+        geqr2<T, Int>(QUOIN_LAPACK_NAME(p, QR2), of, next, m, n, A, lda, tau, work, info);                         \
     }
-#define QUOIN_GEQRF(T, Int, p, before, after)                                            \
-    QUOIN_GEQRF_AS(T, Int, p, before, after, geqrf, "GEQRF", geqr2, "GEQR2", Of::QR)     \
+#define QUOIN_GEQRF(T, Int, p, before, after)                                        \
+    QUOIN_GEQRF_AS(T, Int, p, before, after, geqrf, "GEQRF", geqr2, "GEQR2", Of::QR) \
     QUOIN_GEQRF_AS(T, Int, p, before, after, gelqf, "GELQF", gelq2, "GELQ2", Of::LQ)
 QUOIN_LAPACK_EXPORT(QUOIN_GEQRF)
 #undef QUOIN_GEQRF

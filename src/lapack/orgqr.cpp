@@ -87,21 +87,21 @@ void ormqr(const char* routine, Of of, Next* next, const char* side, const char*
 
 }  // namespace
 
-#define QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr_, ORGQR_, ormqr_, ORMQR_, of)                               \
-    QUOIN_LAPACK_ABI void before##p##orgqr_##after(const Int* m, const Int* n, const Int* k, T* A, const Int* lda, \
-                                                   const T* tau, T* work, const Int* lwork, Int* info) {           \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##orgqr_##after);                                      \
-        orgqr<T, Int>(QUOIN_LAPACK_NAME(p, ORGQR_), of, next, m, n, k, A, lda, tau, work, lwork, info);            \
-    }                                                                                                              \
-    QUOIN_LAPACK_ABI void before##p##ormqr_##after(                                                                \
-        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
-        const T* tau, T* C, const Int* ldc, T* work, const Int* lwork, Int* info) {                                \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##ormqr_##after);                                      \
-        ormqr<T, Int>(QUOIN_LAPACK_NAME(p, ORMQR_), of, next, side, trans, m, n, k, A, lda, tau, C, ldc, work,     \
-                      lwork, info);                                                                                \
+#define QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr_, ORGQR_, ormqr_, ORMQR_, of)                                  \
+    QUOIN_LAPACK_ABI void before##p##orgqr_##after(const Int* m, const Int* n, const Int* k, T* A, const Int* lda,    \
+                                                   const T* tau, T* work, const Int* lwork, Int* info) {              \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##orgqr_##after);                                         \
+        orgqr<T, Int>(QUOIN_LAPACK_NAME(p, ORGQR_), of, next, m, n, k, A, lda, tau, work, lwork, info);               \
+    }                                                                                                                 \
+    QUOIN_LAPACK_ABI void before##p##ormqr_##after(const char* side, const char* trans, const Int* m, const Int* n,   \
+                                                   const Int* k, const T* A, const Int* lda, const T* tau, T* C,      \
+                                                   const Int* ldc, T* work, const Int* lwork, Int* info) {            \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##ormqr_##after);                                         \
+        ormqr<T, Int>(QUOIN_LAPACK_NAME(p, ORMQR_), of, next, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, \
+                      info);                                                                                          \
     }
-#define QUOIN_ORGQR(T, Int, p, before, after)                                            \
-    QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr, "ORGQR", ormqr, "ORMQR", Of::QR)     \
+#define QUOIN_ORGQR(T, Int, p, before, after)                                        \
+    QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr, "ORGQR", ormqr, "ORMQR", Of::QR) \
     QUOIN_ORGQR_AS(T, Int, p, before, after, orglq, "ORGLQ", ormlq, "ORMLQ", Of::LQ)
 QUOIN_LAPACK_EXPORT(QUOIN_ORGQR)
 #undef QUOIN_ORGQR

@@ -268,15 +268,6 @@ Matrix<T> upper(MatrixView<const T> A, Index k) {
     return R;
 }
 
-template <class T>
-Matrix<T> transposed(MatrixView<const T> A) {
-    Matrix<T> At(A.cols, A.rows);
-    for (Index j = 0; j < A.cols; ++j) {
-        for (Index i = 0; i < A.rows; ++i) At(j, i) = A(i, j);
-    }
-    return At;
-}
-
 template <class Types>
 class OverAllTypes : public testing::Test {
 protected:

@@ -12,8 +12,8 @@ namespace {
 
 /// The first Q.rows rows of Q, of the reflectors in V's first k rows.
 template <class T, class Int>
-void form_rows_of_q(const Lapack<T, Int>& lapack, MatrixView<const T> V, Index k, const std::vector<T>& tau, MatrixView<T> Q,
-            Work size) {
+void form_rows_of_q(const Lapack<T, Int>& lapack, MatrixView<const T> V, Index k, const std::vector<T>& tau,
+                    MatrixView<T> Q, Work size) {
     for (Index j = 0; j < V.cols; ++j) std::copy_n(V.at(0, j), k, Q.at(0, j));
     lapack.orglq(Q, static_cast<Int>(k), tau, size);
 }
@@ -165,8 +165,12 @@ TYPED_TEST(LQExchange, IllegalArgumentsAreReportedAsTheSystemDoes) {
     struct Gelqf {
         Int m, n, lda, lwork, argument;
     };
-    for (const Gelqf& c :
-         {Gelqf{-1, 0, 1, 1, 1}, {0, -1, 1, 1, 2}, {2, 1, 1, 2, 4}, {2, 2, 2, 1, 7}, {2, 3, 2, 0, 7}, {0, 0, 1, 0, 7}}) {
+    for (const Gelqf& c : {Gelqf{-1, 0, 1, 1, 1},
+                           {0, -1, 1, 1, 2},
+                           {2, 1, 1, 2, 4},
+                           {2, 2, 2, 1, 7},
+                           {2, 3, 2, 0, 7},
+                           {0, 0, 1, 0, 7}}) {
         this->expect_refusal("GELQF", c.argument, [&](const auto& f, Int* info) {
             f.gelqf(&c.m, &c.n, A, &c.lda, tau, work, &c.lwork, info);
         });

@@ -18,7 +18,7 @@ Matrix<T> columns(MatrixView<const T> A, const std::vector<Int>& jpvt) {
     return AP;
 }
 
-/// Expects the law for A P, the fixed columns in front, and |r_kk| >= ‖R(k:j, j)‖₂ for k <= j behind them, up to
+/// Expects the law for A P, the fixed columns in front, and |r_kk| >= ‖R(k:j, j)‖₂ for the other k <= j, up to
 /// rounding.
 template <class T, class Int>
 void expect_pivoted(const Lapack<T, Int>& lapack, MatrixView<const T> A, std::vector<Int> jpvt, Work size) {
@@ -172,8 +172,12 @@ TYPED_TEST(PivotedExchange, IllegalArgumentsAreReportedAsTheSystemDoes) {
     struct Geqp3 {
         Int m, n, lda, lwork, argument;
     };
-    for (const Geqp3& c :
-         {Geqp3{-1, 0, 1, 1, 1}, {0, -1, 1, 1, 2}, {2, 1, 1, 4, 4}, {2, 2, 2, 6, 8}, {0, 2, 1, 0, 8}, {2, 0, 2, 0, 8}}) {
+    for (const Geqp3& c : {Geqp3{-1, 0, 1, 1, 1},
+                           {0, -1, 1, 1, 2},
+                           {2, 1, 1, 4, 4},
+                           {2, 2, 2, 6, 8},
+                           {0, 2, 1, 0, 8},
+                           {2, 0, 2, 0, 8}}) {
         this->expect_refusal("GEQP3", c.argument, [&](const auto& f, Int* info) {
             f.geqp3(&c.m, &c.n, A, &c.lda, jpvt, tau, work, &c.lwork, info);
         });
