@@ -107,8 +107,16 @@ def cases(system, m, n):
         B = matrix(max(m, n), p, 2)
         for routine in ("gels", "gelst", "getsls"):
             yield f"{routine}, p {p}", copied(routine, "N", m, n, p, A, m, B, B.shape[0], None)
+    yield "geqp3", copied("geqp3", m, n, A, m, np.zeros(n, np.int32), np.empty(k), None)
+    At, tau = A.T.copy("F"), np.empty(k)
+    yield "gelqf of the transpose", copied("gelqf", n, m, At, n, tau, None)
+    V = At.copy("F")
+    system.call("gelqf", n, m, V, n, tau, None)
+    if m >= n:
+        yield "orglq of the transpose", copied("orglq", n, m, k, V, n, tau, None)
+    for p in p_list:
+        yield f"ormlq, p {p}", copied("ormlq", "L", "T", m, p, k, V, n, tau, matrix(m, p, 2), m, None)
     if m > n:
-        At = A.T.copy("F")
         for routine in ("gels", "gelst", "getsls"):
             yield f"{routine} of the transpose", copied(routine, "N", n, m, 1, At, n, matrix(m, 1, 2), m, None)
 

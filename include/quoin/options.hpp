@@ -197,8 +197,10 @@ struct Options {
     QOptions q = QForm::Any;
     Arithmetic arithmetic = Arithmetic::Auto;
     std::optional<Pivoting> pivoting{};  ///< column pivoting; of `qr` alone
-    bool check_finite = true;            ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
-    bool verify = false;  ///< measure orthogonality and residual after the factorization (keeps a copy of A)
+    /// R has a non-negative diagonal, by the signs of R's rows and Q's columns. Of `qr` of one matrix alone.
+    bool positive_diagonal = false;
+    bool check_finite = true;  ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
+    bool verify = false;       ///< measure orthogonality and residual after the factorization (keeps a copy of A)
 };
 
 /// The trees of TSQR and CAQR over a panel.
@@ -249,6 +251,7 @@ struct Plan {
     Index inner_block = 0;                       ///< columns of one compact WY factor T inside a leaf
     std::variant<HouseholderPlan, TreePlan, CholeskyPlan, GramSchmidtPlan> choices;  ///< of the method
     std::optional<PivotPlan> pivoting{};
+    bool positive_diagonal = false;
     bool check_finite = true;
     bool verify = false;
     double workspace_bytes = 0;  ///< arena and factors, without A itself

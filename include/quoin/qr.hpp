@@ -34,6 +34,10 @@ struct ThinQR {
 ///
 /// With QForm::None only `r` and `report` work; the operations with Q throw InvalidArgument.
 ///
+/// With Options::positive_diagonal R has a non-negative diagonal. The QR of an A of full column rank is then unique.
+/// LAPACK's format (`v`, `tau`, `t`, `s`, `to_lapack`) keeps the signs of its reflectors: I − V T Vᵀ is then Q D for a
+/// diagonal D of signs.
+///
 /// With Options::pivoting it is A P = Q R. If a limit of `Pivoting` stops it after r columns, A P ≈ Q R, and k is r.
 template <class T, class D = Host>
 class QR {
@@ -119,6 +123,7 @@ private:
 /// Throws InvalidArgument, NonFiniteEntry, NumericalBreakdown (a conditional method chosen by name), OutOfMemory.
 ///
 /// With Options::pivoting the same bounds hold for A P. On a GPU it throws InvalidArgument: that is not implemented.
+/// Options::positive_diagonal costs one pass over R and over an explicit Q.
 ///
 ///     Context<Host> ctx;
 ///     auto f = qr(ctx, A.view());
@@ -156,7 +161,8 @@ void qr(Context<D>& ctx, MatrixView<T, D> A, View<std::remove_const_t<T>, D> Q, 
 }
 
 /// Writes LAPACK's format of ?geqrf to the caller's memory and keeps nothing else: V strictly below the diagonal and R
-/// on and above it (V_R, m×n), tau k×1. Storage, options, bounds and errors are as above. V_R may be A itself.
+/// on and above it (V_R, m×n), tau k×1. Storage, bounds and errors are as above, and so are the options, without
+/// `positive_diagonal`. V_R may be A itself.
 ///
 ///     qr_lapack<double, Host>(ctx, A.view(), A.view(), tau.view());
 template <class T, class D>

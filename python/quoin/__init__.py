@@ -30,19 +30,22 @@ from ._errors import (
     RankDeficient,
 )
 from ._factorization import BatchedFactorization, Factorization
-from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
+from ._functions import factor, from_raw, info, lq, lstsq, plan, plan_route, ql, qr, rq, svd
 from ._gram_schmidt import GramSchmidt
 from ._low_rank import cur, interpolative
 from ._results import (
     CURResult,
     InterpolativeResult,
+    LQResult,
     LstsqResult,
     PivotedQRResult,
     Plan,
+    QLResult,
     QRResult,
     RawQRResult,
     Report,
     Route,
+    RQResult,
     SVDResult,
 )
 from ._streaming import StreamingQR, StreamingR
@@ -91,6 +94,7 @@ __all__ = [
     "GramSchmidt",
     "InterpolativeResult",
     "InvalidArgument",
+    "LQResult",
     "LstsqResult",
     "LyapunovResult",
     "NonFiniteEntry",
@@ -100,7 +104,9 @@ __all__ = [
     "OutOfMemory",
     "PivotedQRResult",
     "Plan",
+    "QLResult",
     "QRResult",
+    "RQResult",
     "RankDeficient",
     "RawQRResult",
     "Report",
@@ -118,13 +124,16 @@ __all__ = [
     "from_raw",
     "info",
     "interpolative",
+    "lq",
     "lstsq",
     "lyapunov",
     "lyapunov_series",
     "plan",
     "plan_route",
+    "ql",
     "qr",
     "robust_pca",
+    "rq",
     "svd",
 ]
 

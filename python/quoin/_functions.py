@@ -22,13 +22,28 @@ from ._arrays import (
     list_of_matrices,
     list_operands,
     located,
+    on_host,
     require_one_place,
     to_float,
 )
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, NonFiniteEntry
 from ._factorization import BatchedFactorization, Factorization
-from ._results import LstsqResult, PivotedQRResult, Plan, QRResult, RawQRResult, Route, SVDResult, solution, solutions
+from ._results import (
+    LQResult,
+    LstsqResult,
+    PivotedQRResult,
+    Plan,
+    QLResult,
+    QRResult,
+    RawQRResult,
+    Route,
+    RQResult,
+    SVDResult,
+    solution,
+    solutions,
+)
 
+_Pivots = Literal[True, "greedy", "randomized", "strong"]
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
 _FORMS = {"reduced": "explicit", "complete": "any", "r": "none", "raw": "reflectors"}  # of Q, for `factor`
 
@@ -41,6 +56,7 @@ def qr(
     threads: int | None = None,
     check_finite: bool = True,
     pivoting: Literal[False] = False,
+    positive: bool = False,
 ) -> QRResult: ...
 
 
@@ -52,6 +68,7 @@ def qr(
     threads: int | None = None,
     check_finite: bool = True,
     pivoting: Literal[False] = False,
+    positive: bool = False,
 ) -> RawQRResult: ...
 
 
@@ -63,6 +80,7 @@ def qr(
     threads: int | None = None,
     check_finite: bool = True,
     pivoting: Literal[False] = False,
+    positive: bool = False,
 ) -> Any: ...
 
 
@@ -74,7 +92,10 @@ def qr(
     threads: int | None = None,
     check_finite: bool = True,
     *,
-    pivoting: Literal[True],
+    pivoting: _Pivots,
+    positive: bool = False,
+    rank: int | None = None,
+    rtol: float | None = None,
 ) -> PivotedQRResult: ...
 
 
@@ -86,7 +107,10 @@ def qr(
     threads: int | None = None,
     check_finite: bool = True,
     *,
-    pivoting: Literal[True],
+    pivoting: _Pivots,
+    positive: bool = False,
+    rank: int | None = None,
+    rtol: float | None = None,
 ) -> tuple[Any, Any]: ...
 
 
@@ -96,7 +120,10 @@ def qr(
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
-    pivoting: bool = False,
+    pivoting: bool | str = False,
+    positive: bool = False,
+    rank: int | None = None,
+    rtol: float | None = None,
 ) -> Any:
     """Factor A = QR, or A P = QR with column pivoting.
 
@@ -117,10 +144,17 @@ def qr(
         The bits of the result do not depend on it.
     check_finite : bool
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
-    pivoting : bool
+    pivoting : bool or {'greedy', 'randomized', 'strong'}
         Move columns of large norm to the front, as `scipy.linalg.qr` does: A[:, P] = Q R, and the diagonal of R shows
         the rank. For one matrix in the host's memory, by method 'auto' or 'householder', in the modes 'reduced',
-        'complete' and 'r'. Large matrices take the pivots of a panel from a random sketch, always the same one.
+        'complete' and 'r'. True takes the largest remaining column, as LAPACK ('greedy'), or in a large matrix the
+        pivots of a panel from a random sketch, always the same one ('randomized'). 'strong' bounds R₁₁⁻¹R₁₂ by 2.
+    positive : bool
+        Make the diagonal of R non-negative, by the signs of R's rows and Q's columns. The QR of a matrix of full column
+        rank is then unique. For one matrix, in the modes 'reduced', 'complete' and 'r'.
+    rank, rtol : optional
+        With pivoting: the most columns of Q, and the tolerance of the columns that are left, as for `interpolative`.
+        K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete'.
 
     Returns
     -------
@@ -137,8 +171,8 @@ def qr(
 
     Notes
     -----
-    ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A. The signs of R's diagonal are not normalised, and differ
-    from LAPACK's for some methods.
+    ‖A − QR‖ and ‖I − QᵀQ‖ are of order n·u for every finite A. Unless `positive`, the signs of R's diagonal depend on
+    the method.
 
     Examples
     --------
@@ -153,42 +187,74 @@ def qr(
     >>> Q, R, P = quoin.qr(A, pivoting=True)
     >>> P, bool(np.allclose(Q @ R, A[:, P]))
     (array([1, 0]), True)
+    >>> quoin.qr(A, mode="r", positive=True).round(3)
+    array([[5.   , 2.2  ],
+           [0.   , 5.016]])
     """
-    if pivoting is not False and flag("pivoting", pivoting):
-        return _pivoted_qr(a, mode, method, threads_number(threads), flag("check_finite", check_finite))
+    positive = positive is not False and flag("positive", positive)
+    if positive and mode == "raw":
+        raise InvalidArgument("LAPACK's reflectors decide the signs of R: positive=True needs another mode than 'raw'")
+    if pivoting is not False and (isinstance(pivoting, str) or flag("pivoting", pivoting)):
+        kind = pivoting if isinstance(pivoting, str) else "auto"
+        options = (threads_number(threads), flag("check_finite", check_finite), positive)
+        return _pivoted_qr(a, mode, method, kind, rank, rtol, *options)
+    if rank is not None or rtol is not None:
+        raise InvalidArgument("rank and rtol limit a QR with column pivoting: add pivoting=True")
     if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
         place = None
     elif is_ragged(a):
+        _require_any_signs(positive, "a list of them")
         return _qr_of_list(a, mode, method, threads, check_finite)
     else:
         a, place = located(a)
         a = at_least_2d(to_float(a, "qr"))
+        if a.ndim > 2:
+            _require_any_signs(positive, f"an array of {a.ndim} dimensions")
     one_of("mode", mode, *_MODES)
     check_finite = check_finite is True or flag("check_finite", check_finite)
     n_threads = 0 if threads is None else threads_number(threads)
     result: Any
     if place is None:
-        result = _core.qr(a, _MODES[mode], method, n_threads, check_finite)
+        result = _core.qr(a, _MODES[mode], method, n_threads, check_finite, positive)
     else:
         where = place.where(n_threads)
-        result = place.core.qr(place.operand(a), _MODES[mode], method, where, check_finite)
+        result = place.core.qr(place.operand(a), _MODES[mode], method, where, check_finite, positive)
         result = place.give_back(result) if mode == "r" else [place.give_back(array) for array in result]
     if mode == "r":
         return result
     return RawQRResult(*result) if mode == "raw" else QRResult(*result)
 
 
-def _pivoted_qr(a: Any, mode: str, method: str, n_threads: int, check_finite: bool) -> Any:
+def _require_any_signs(positive: bool, what: str) -> None:
+    if positive:
+        raise InvalidArgument(f"positive=True chooses the signs of one matrix, and this is {what}")
+
+
+def _pivoted_qr(
+    a: Any,
+    mode: str,
+    method: str,
+    kind: Any,
+    rank: int | None,
+    rtol: float | None,
+    n_threads: int,
+    check_finite: bool,
+    positive: bool,
+) -> Any:
     one_of("mode", mode, *_MODES)
     if mode == "raw":
         raise InvalidArgument("qr with pivoting has the modes 'reduced', 'complete' and 'r': mode must not be 'raw'")
+    if mode == "complete" and (rank is not None or rtol is not None):
+        raise InvalidArgument("rank and rtol leave a thin Q: mode must be 'reduced' or 'r'")
     if is_ragged(a):
         raise InvalidArgument("qr pivots one matrix, and this is a list of them")
     a, place = located(a)
     a = at_least_2d(to_float(a, "qr"))
     if a.ndim > 2:
         raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
-    core = place.core.factor(place.operand(a), method, _FORMS[mode], place.where(n_threads), check_finite, False, ("auto", 0, 0.0))
+    limits = pivoting_limits(kind, rank, rtol, min(a.shape))
+    where = place.where(n_threads)
+    core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, limits, positive)
     f = Factorization(core, place, n_threads)
     R, P = f.R, np.array(core.permutation, dtype=np.intp)
     if mode == "r":
@@ -198,6 +264,150 @@ def _pivoted_qr(a: Any, mode: str, method: str, n_threads: int, check_finite: bo
     whole = np.zeros(f.shape, dtype=R.dtype, order="F")
     whole[: len(R)] = R
     return PivotedQRResult(f.q[:, :], whole, P)
+
+
+def _by_qr(function: str, a: Any, mode: str, transpose: bool, reverse: bool, options: tuple[Any, ...]) -> Any:
+    """Returns Q and the triangle of `function`, or the triangle alone, by QR of A or Aᵀ, with reversed columns."""
+    modes = {"reduced": "reduced", "complete": "complete", function.replace("q", ""): "r"}
+    one_of("mode", mode, *modes)
+    method, threads, check_finite, positive = options
+    a, place = on_host(a, function)
+    a = at_least_2d(to_float(a, function))
+    B = a.swapaxes(-1, -2) if transpose else a
+    if reverse:
+        B = B[..., ::-1].copy(order="K")
+    try:
+        factors: Any = qr(B, modes[mode], method, threads, check_finite, positive=positive)
+    except NonFiniteEntry:
+        qr(a, "r")  # raises with the indices of A
+        raise
+    Q, R = (None, factors) if modes[mode] == "r" else factors
+    if reverse:
+        R = R[..., ::-1, ::-1].copy(order="K")
+        Q = Q if Q is None else Q[..., ::-1].copy(order="K")
+    if transpose:
+        R = R.swapaxes(-1, -2)
+        Q = Q if Q is None else Q.swapaxes(-1, -2)
+    return place.give_back(R) if Q is None else (place.give_back(Q), place.give_back(R))
+
+
+def lq(
+    a: Any,
+    mode: str = "reduced",
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    positive: bool = False,
+) -> Any:
+    """Factor A = L Q, L lower triangular and the rows of Q orthonormal.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., M, N)
+        In the host's memory; types and layouts as for `qr`.
+    mode : {'reduced', 'complete', 'l'}
+        L (..., M, K) and Q (..., K, N), K = min(M, N); L (..., M, N) and Q (..., N, N); or L alone.
+    method, threads, check_finite, positive
+        As for `qr`.
+
+    Returns
+    -------
+    LQResult or array
+
+    Notes
+    -----
+    With Aᵀ = Q̃ R̃ by `qr`, L = R̃ᵀ and Q = Q̃ᵀ. The costs and the error bounds are as for `qr` of Aᵀ. An array in C
+    order is not copied. For M < N and full rank, L x = b and y = Qᵀ x give the y of least norm with A y = b (Golub and
+    Van Loan, Matrix Computations, 4th edition, section 5.6.2).
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> A = np.random.default_rng(0).standard_normal((3, 50))
+    >>> L, Q = quoin.lq(A)
+    >>> L.shape, Q.shape, bool(np.allclose(L @ Q, A) and np.array_equal(L, np.tril(L)))
+    ((3, 3), (3, 50), True)
+    """
+    factors = _by_qr("lq", a, mode, True, False, (method, threads, check_finite, positive))
+    return factors if mode == "l" else LQResult(*reversed(factors))
+
+
+def rq(
+    a: Any,
+    mode: str = "reduced",
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    positive: bool = False,
+) -> Any:
+    """Factor A = R Q as `scipy.linalg.rq` does: R upper triangular and the rows of Q orthonormal.
+
+    Parameters
+    ----------
+    a, method, threads, check_finite, positive
+        As for `lq`.
+    mode : {'reduced', 'complete', 'r'}
+        R (..., M, K) and Q (..., K, N), K = min(M, N); R (..., M, N) and Q (..., N, N); or R alone. The triangle's
+        diagonal ends in R's last row and column. The 'reduced' mode is SciPy's 'economic', 'complete' its 'full'.
+
+    Returns
+    -------
+    RQResult or array
+
+    Notes
+    -----
+    Let J reverse the order of rows. With (J A)ᵀ = Q̃ R̃ by `qr`, R = J R̃ᵀ J and Q = J Q̃ᵀ. It costs one more copy of A
+    and of Q than `lq`. With `positive` it splits a camera matrix into calibration and rotation (Hartley and Zisserman,
+    Multiple View Geometry, 2004, section 6.2.4).
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> A = np.random.default_rng(0).standard_normal((3, 3))
+    >>> R, Q = quoin.rq(A, positive=True)
+    >>> bool(np.allclose(R @ Q, A) and np.array_equal(R, np.triu(R)) and np.all(np.diag(R) > 0))
+    True
+    """
+    factors = _by_qr("rq", a, mode, True, True, (method, threads, check_finite, positive))
+    return factors if mode == "r" else RQResult(*reversed(factors))
+
+
+def ql(
+    a: Any,
+    mode: str = "reduced",
+    method: str = "auto",
+    threads: int | None = None,
+    check_finite: bool = True,
+    positive: bool = False,
+) -> Any:
+    """Factor A = Q L, the columns of Q orthonormal and L lower triangular.
+
+    Parameters
+    ----------
+    a, method, threads, check_finite, positive
+        As for `lq`.
+    mode : {'reduced', 'complete', 'l'}
+        Q (..., M, K) and L (..., K, N), K = min(M, N); Q (..., M, M) and L (..., M, N); or L alone. The triangle's
+        diagonal ends in L's last row and column, as in LAPACK's `?geqlf`.
+
+    Returns
+    -------
+    QLResult or array
+
+    Notes
+    -----
+    Let J reverse the order of columns. With A J = Q̃ R̃ by `qr`, Q = Q̃ J and L = J R̃ J. The costs are as for `rq`.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> A = np.random.default_rng(0).standard_normal((50, 3))
+    >>> Q, L = quoin.ql(A)
+    >>> Q.shape, L.shape, bool(np.allclose(Q @ L, A) and np.array_equal(L, np.tril(L)))
+    ((50, 3), (3, 3), True)
+    """
+    factors = _by_qr("ql", a, mode, False, True, (method, threads, check_finite, positive))
+    return factors if mode == "l" else QLResult(*factors)
 
 
 def _factor_list(
@@ -225,6 +435,7 @@ def factor(
     check_finite: bool = True,
     verify: bool = False,
     q: str = "any",
+    positive: bool = False,
 ) -> Any:
     """Factor A = QR and keep Q as the method finds it: as reflectors, a tree of reflectors, or a matrix.
 
@@ -238,6 +449,8 @@ def factor(
     q : {'any', 'explicit', 'reflectors', 'none'}
         How to keep Q: as the method finds it, the thin Q as a matrix, LAPACK's reflectors (for `V`, `T` and `tau`), or
         not at all.
+    positive : bool
+        Make the diagonal of R non-negative, as for `qr`. `V`, `T` and `tau` keep the signs of the reflectors.
 
     Returns
     -------
@@ -255,14 +468,18 @@ def factor(
     """
     n_threads = threads_number(threads)
     check_finite, verify = flag("check_finite", check_finite), flag("verify", verify)
+    positive = flag("positive", positive)
     if is_ragged(a):
+        _require_any_signs(positive, "a list of them")
         return _factor_list(a, "factor", method, n_threads, check_finite, verify, q)
     a, place = located(a)
     a = at_least_2d(to_float(a, "factor"))
     if a.ndim > 2:
+        _require_any_signs(positive, f"an array of {a.ndim} dimensions")
         core = place.core.factor_stack(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
         return BatchedFactorization(core, place, n_threads, a.dtype, stacked=True)
-    core = place.core.factor(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
+    where = place.where(n_threads)
+    core = place.core.factor(place.operand(a), method, q, where, check_finite, verify, None, positive)
     return Factorization(core, place, n_threads)
 
 

@@ -27,6 +27,27 @@ class PivotedQRResult(NamedTuple):
     P: Any
 
 
+class LQResult(NamedTuple):
+    """L and Q of A = L Q."""
+
+    L: Any
+    Q: Any
+
+
+class RQResult(NamedTuple):
+    """R and Q of A = R Q, as scipy.linalg.rq returns them."""
+
+    R: Any
+    Q: Any
+
+
+class QLResult(NamedTuple):
+    """Q and L of A = Q L."""
+
+    Q: Any
+    L: Any
+
+
 class RawQRResult(NamedTuple):
     """LAPACK's reflectors. h is V and R transposed, as numpy.linalg.qr(mode="raw") returns them."""
 

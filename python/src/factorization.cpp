@@ -19,9 +19,10 @@ QR<T, D> factor_matrix(Context<D>& ctx, const StridedMatrix<T, D>& A, const Opti
 /// Returns Q and R in the modes 'reduced' and 'complete', R in 'r', V_Rᵀ and tau in 'raw'.
 template <class T, class D>
 nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& method, const Where<D>& where,
-                        bool check_finite) {
+                        bool check_finite, bool positive) {
     const bool raw = mode == 'h';
     Options options = options_of(method, check_finite);
+    options.positive_diagonal = positive;
     const bool square = mode == 'c' && (array.ndim() > 2 || array.shape(0) > array.shape(1));
     options.q = mode == 'r' ? QForm::None : raw ? QForm::Reflectors : square ? QForm::Any : QForm::Explicit;
     // the library reads one matrix of any strides on a GPU as a batch
@@ -57,10 +58,11 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
 
 template <class T, class D>
 Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, const nb::object& q, const Where<D>& where,
-                         bool check_finite, bool verify, const nb::object& pivoting) {
+                         bool check_finite, bool verify, const nb::object& pivoting, bool positive) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);
     Options options = options_of(method, q, check_finite, verify);
     options.pivoting = pivoting_of(pivoting);
+    options.positive_diagonal = positive;
     return held<D>(where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
                    [&](Context<D>& ctx) { return factor_matrix<T, D>(ctx, A, options); });
 }
@@ -80,9 +82,9 @@ void bind_factorization(nb::module_& module) {
     using namespace nb::literals;
     for_each_type(module, []<class T, class D>(T, D, nb::module_& module, const std::string& suffix) {
         module.def("qr", &factor_array<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a,
-                   "check_finite"_a);
+                   "check_finite"_a, "positive"_a = false);
         module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a,
-                   "check_finite"_a, "verify"_a, "pivoting"_a = nb::none());
+                   "check_finite"_a, "verify"_a, "pivoting"_a = nb::none(), "positive"_a = false);
         module.def("from_raw", &from_raw<T, D>, "h"_a.noconvert(), "tau"_a.noconvert(), "where"_a);
 
         using F = Held<QR<T, D>, D>;

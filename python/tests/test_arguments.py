@@ -48,10 +48,11 @@ CALLS = {
     quoin.interpolative: dict(a=A), quoin.cur: dict(a=A),
     quoin.plan: dict(m=12, n=3), quoin.plan_route: dict(m=12, n=3), F.apply: dict(C=A), F.lstsq: dict(b=A), robust_pca: {}, fit: {}, lyapunov: {},
     gram_schmidt: {}, solve: {}, quoin.StreamingR: {}, quoin.StreamingQR: {},
+    quoin.lq: dict(a=A), quoin.rq: dict(a=A), quoin.ql: dict(a=A),
 }
 OPTIONS = {
-    quoin.qr: "mode:name method:name threads:integer check_finite:flag pivoting:flag",
-    quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name",
+    quoin.qr: "mode:name method:name threads:integer check_finite:flag positive:flag",
+    quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name positive:flag",
     quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag",
     quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number",
     quoin.interpolative: "rank:integer rtol:number pivoting:name threads:integer check_finite:flag",
@@ -71,6 +72,7 @@ OPTIONS = {
     solve: "rcond:number",
     quoin.StreamingR: "threads:integer",
     quoin.StreamingQR: "threads:integer",
+    **dict.fromkeys((quoin.lq, quoin.rq, quoin.ql), "mode:name method:name threads:integer check_finite:flag positive:flag"),
 }
 BAD = {"name": (NAMES, quoin.InvalidArgument), "number": (NUMBERS, TypeError), "integer": (INTEGERS, TypeError),
        "flag": (FLAGS, TypeError), "function": ((1, "f", [len]), TypeError)}
@@ -245,6 +247,16 @@ def test_what_numpy_and_scipy_have_and_quoin_has_not():
     with pytest.raises(quoin.InvalidArgument, match="thin"):
         quoin.svd(A, full_matrices=True)
     assert np.array_equal(quoin.qr(A, pivoting=False).R, quoin.qr(A).R)
+    for value in (*FLAGS, "least", b"greedy"):
+        with pytest.raises((TypeError, quoin.InvalidArgument)) as caught:
+            quoin.qr(A, pivoting=value)
+        assert clear(caught.value, "pivoting")
+    for options, why in (
+        ({"rank": 2}, "add pivoting=True"), ({"pivoting": True, "rank": 99}, "at most min"),
+        ({"pivoting": True, "rank": 2, "mode": "complete"}, "'reduced' or 'r'"), ({"pivoting": "strong", "rtol": -1}, "negative"),
+    ):
+        with pytest.raises(quoin.InvalidArgument, match=why):
+            quoin.qr(A, **options)
     for a, options, why in (
         (A, {"mode": "raw"}, "must not be 'raw'"),
         (A, {"method": "tsqr"}, "pivoting is by householder"),
@@ -253,6 +265,16 @@ def test_what_numpy_and_scipy_have_and_quoin_has_not():
     ):
         with pytest.raises(quoin.InvalidArgument, match=why):
             quoin.qr(a, pivoting=True, **options)
+    for a, options, why in (
+        (A, {"mode": "raw"}, "another mode than 'raw'"),
+        (np.stack([A, A]), {}, "an array of 3 dimensions"),
+        ([A, A[:3]], {}, "a list of them"),
+    ):
+        with pytest.raises(quoin.InvalidArgument, match=why):
+            quoin.qr(a, positive=True, **options)
+        if "mode" not in options:
+            with pytest.raises(quoin.InvalidArgument, match=why):
+                quoin.factor(a, positive=True)
 
 
 @pytest.mark.parametrize("call", [quoin.qr, quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, [1.0]), quoin.robust_pca])

@@ -53,6 +53,21 @@ def test_truncated_svd(rng, shape, dtype):
     assert 5 <= len(quoin.svd(A, compute_uv=False, rtol=1e-3)) <= 12
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("pivoting", [True, "greedy", "randomized", "strong"])
+@pytest.mark.parametrize("shape", [(60, 40), (40, 60), (500, 20)])
+def test_qr_stops_at_a_limit(rng, shape, pivoting, dtype):
+    A = of_rank(rng, *shape, 5, dtype)
+    for limit in ({"rank": 5}, {"rtol": 1e-4}):
+        Q, R, P = quoin.qr(A, pivoting=pivoting, positive=True, **limit)
+        assert Q.shape == (shape[0], 5) and R.shape == (5, shape[1]) and np.all(np.diag(R) > 0)
+        assert_orthonormal(Q)
+        assert norm(A[:, P] - wide(Q) @ wide(R)) <= bound(A) * norm(A)
+        r, p = quoin.qr(A, "r", pivoting=pivoting, **limit)
+        assert r.shape == R.shape and np.array_equal(np.sort(p), np.arange(shape[1]))
+    assert quoin.qr(A, pivoting=pivoting, rank=2).R.shape == (2, shape[1])
+
+
 def test_zero_and_empty_matrices(rng):
     for shape in [(4, 3), (0, 3), (3, 0)]:
         columns, X = quoin.interpolative(np.zeros(shape))

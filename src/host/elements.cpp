@@ -213,6 +213,11 @@ void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
 }
 
 template <class T, class D>
+void flip_columns(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
+    for_entries(ctx, A, [=](Index i, Index j) { A(i, j) *= signs(j, 0); });
+}
+
+template <class T, class D>
 bool equal(Context<D>&, View<const T, D> A, View<const T, D> B) {
     for (Index j = 0; j < A.cols; ++j) {
         if (!std::equal(A.at(0, j), A.at(0, j) + A.rows, B.at(0, j))) return false;
@@ -222,7 +227,8 @@ bool equal(Context<D>&, View<const T, D> A, View<const T, D> B) {
 
 QUOIN_IMPLEMENT(Host, scan, scale_columns, copy, transpose, copy_triangle, set_identity, set_root, store_triangle,
                 copy_diagonal, diagonal_signs, add_identity, negate, subtract)
-QUOIN_IMPLEMENT(Host, flip_rows, equal, add, pack_triangle, unpack_triangle, start_copy_from_host, start_copy_to_host)
+QUOIN_IMPLEMENT(Host, flip_rows, flip_columns, equal, add, pack_triangle, unpack_triangle, start_copy_from_host,
+                start_copy_to_host)
 #ifdef QUOIN_COMPLEX
 QUOIN_IMPLEMENT(Host, conjugate_entries)
 #endif

@@ -104,6 +104,9 @@ T workspace_size(Index size) {
     return static_cast<Index>(rounded) < size ? rounded * (1 + std::numeric_limits<T>::epsilon()) : rounded;
 }
 
+/// The factorization of a routine: A = Q R, or A = L Q, whose Qᵀ is the Q of Aᵀ.
+enum class Of { QR, LQ };
+
 /// Whether an argument of one letter is `letter`, in either case.
 inline bool is(const char* argument, char letter) { return (*argument & ~0x20) == letter; }
 inline Side side_of(const char* side) { return is(side, 'L') ? Side::Left : Side::Right; }

@@ -79,10 +79,7 @@ Index solve_scaled(Context<Host>& ctx, const Plan& plan, bool transposed, Matrix
     Index info;
     if (wide) {
         // Aᵀ = Q R:   A = Rᵀ Qᵀ
-        Matrix<T> At(A.cols, A.rows);
-        transpose<T>(ctx, A, At.view());
-        info = solve<T>(ctx, plan, !transposed, At.view(), B);
-        transpose<T>(ctx, At.view(), A);
+        through_transpose<T>(ctx, A, [&](MatrixView<T> At) { info = solve<T>(ctx, plan, !transposed, At, B); });
     } else {
         info = solve<T>(ctx, plan, transposed, A, B);
     }

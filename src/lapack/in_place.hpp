@@ -51,6 +51,15 @@ void apply_in_place(Context<Host>& ctx, Side side, Op op, Index nb, MatrixView<c
 template <class T>
 void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<const T> Tf);
 
+/// A := (work(Aᵀ))ᵀ. `work` changes a copy of Aᵀ in place. For LQ, since A = L Q is Aᵀ = Qᵀ Lᵀ.
+template <class T, class Work>
+void through_transpose(Context<Host>& ctx, MatrixView<T> A, Work work) {
+    Matrix<T> At(A.cols, A.rows);
+    transpose<T>(ctx, A, At.view());
+    work(At.view());
+    transpose<T>(ctx, At.view(), A);
+}
+
 /// Whether an entry of A is so large that norms and products of A's columns could overflow. Quoin factors such a matrix
 /// scaled; the next LAPACK returns Inf for a column whose norm is above Ω/2. Looks at the first `below`(j) rows of
 /// column j.

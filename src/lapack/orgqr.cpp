@@ -1,4 +1,5 @@
-// ?orgqr and ?ormqr: the columns of Q, and its products, from V and tau.
+// ?orgqr and ?ormqr: the columns of Q, and its products, from V and tau. ?orglq and ?ormlq: the rows of Q, and its
+// products, from Vᵀ and tau.
 
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
@@ -12,59 +13,72 @@ namespace {
 constexpr Index t_size = 65 * 64;
 
 template <class T, class Int, class Next>
-void orgqr(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* k_, T* A, const Int* lda,
+void orgqr(const char* routine, Of of, Next* next, const Int* m_, const Int* n_, const Int* k_, T* A, const Int* lda,
            const T* tau, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = *k_;
-    const bool query = *lwork == -1;
-    *info = m < 0                                      ? -1
-            : n < 0 || n > m                           ? -2
-            : k < 0 || k > n                           ? -3
-            : *lda < std::max<Index>(1, m)             ? -5
-            : !query && *lwork < std::max<Index>(1, n) ? -8
-                                                       : 0;
-    const T wanted = workspace_size<T>(std::max<Index>(1, n) * work_columns);
+    const bool query = *lwork == -1, lq = of == Of::LQ;
+    const Index length = lq ? n : m, vectors = lq ? m : n;
+    *info = m < 0                                            ? -1
+            : n < 0 || vectors > length                      ? -2
+            : k < 0 || k > vectors                           ? -3
+            : *lda < std::max<Index>(1, m)                   ? -5
+            : !query && *lwork < std::max<Index>(1, vectors) ? -8
+                                                             : 0;
+    const T wanted = workspace_size<T>(std::max<Index>(1, vectors) * work_columns);
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    if (query || n == 0) {
+    if (query || vectors == 0) {
         work[0] = query ? wanted : T(1);
         return;
     }
     serve(
-        Call(routine, m, n, k), form_pays(m, n, k), [&] { return reflector_workspace<T>(m, n, k); },
+        Call(routine, m, n, k), lq ? lq_pays(m, n, k) : form_pays(m, n, k),
+        [&] { return reflector_workspace<T>(length, vectors, k) + (lq ? sizeof(T) * 1.0 * m * n : 0); },
         [&](Context<Host>& ctx) {
-            form_q_in_place<T>(ctx, k, MatrixView<T>(A, m, n, *lda), tau);
-            return "blocked";
+            const MatrixView<T> Q(A, m, n, *lda);
+            const auto form = [&](MatrixView<T> V) { form_q_in_place<T>(ctx, k, V, tau); };
+            if (lq) through_transpose<T>(ctx, Q, form);
+            if (!lq) form(Q);
+            return lq ? "transposed" : "blocked";
         },
         next, [&] { next(m_, n_, k_, A, lda, tau, work, lwork, info); }, info);
     work[0] = wanted;
 }
 
 template <class T, class Int, class Next>
-void ormqr(const char* routine, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
+void ormqr(const char* routine, Of of, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
            const Int* k_, const T* A, const Int* lda, const T* tau, T* C, const Int* ldc, T* work, const Int* lwork,
            Int* info) {
     const Index m = *m_, n = *n_, k = *k_;
-    const bool left = is(side, 'L'), query = *lwork == -1;
+    const bool left = is(side, 'L'), query = *lwork == -1, lq = of == Of::LQ;
     const Index order = left ? m : n, others = std::max<Index>(1, left ? n : m);
-    *info = !left && !is(side, 'R')              ? -1
-            : !is(trans, 'N') && !is(trans, 'T') ? -2
-            : m < 0                              ? -3
-            : n < 0                              ? -4
-            : k < 0 || k > order                 ? -5
-            : *lda < std::max<Index>(1, order)   ? -7
-            : *ldc < std::max<Index>(1, m)       ? -10
-            : !query && *lwork < others          ? -12
-                                                 : 0;
+    *info = !left && !is(side, 'R')                     ? -1
+            : !is(trans, 'N') && !is(trans, 'T')        ? -2
+            : m < 0                                     ? -3
+            : n < 0                                     ? -4
+            : k < 0 || k > order                        ? -5
+            : *lda < std::max<Index>(1, lq ? k : order) ? -7
+            : *ldc < std::max<Index>(1, m)              ? -10
+            : !query && *lwork < others                 ? -12
+                                                        : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     const bool nothing = m == 0 || n == 0 || k == 0;
     const T wanted = nothing ? T(1) : workspace_size<T>(others * work_columns + t_size);
     if (!query && !nothing) {
         serve(
-            Call(routine, m, n, k), apply_pays(order, others, k),
-            [&] { return reflector_workspace<T>(order, others, k); },
+            Call(routine, m, n, k), lq ? lq_apply_pays(order, others, k) : apply_pays(order, others, k),
+            [&] { return reflector_workspace<T>(order, others, k) + (lq ? sizeof(T) * 1.0 * order * k : 0); },
             [&](Context<Host>& ctx) {
-                apply_in_place<T>(ctx, side_of(side), op_of(trans), MatrixView<const T>(A, order, k, *lda), tau,
-                                  MatrixView<T>(C, m, n, *ldc));
-                return "blocked";
+                const MatrixView<T> CC(C, m, n, *ldc);
+                if (!lq) {
+                    const MatrixView<const T> V(A, order, k, *lda);
+                    apply_in_place<T>(ctx, side_of(side), op_of(trans), V, tau, CC);
+                    return "blocked";
+                }
+                Matrix<T> V(order, k);
+                transpose<T>(ctx, MatrixView<const T>(A, k, order, *lda), V.view());
+                const Op op = op_of(trans) == Op::None ? Op::Transpose : Op::None;
+                apply_in_place<T>(ctx, side_of(side), op, V.view(), tau, CC);
+                return "transposed";
             },
             next, [&] { next(side, trans, m_, n_, k_, A, lda, tau, C, ldc, work, lwork, info, 1, 1); }, info);
     }
@@ -73,20 +87,24 @@ void ormqr(const char* routine, Next* next, const char* side, const char* trans,
 
 }  // namespace
 
-#define QUOIN_ORGQR(T, Int, p, before, after)                                                                      \
-    QUOIN_LAPACK_ABI void before##p##orgqr##after(const Int* m, const Int* n, const Int* k, T* A, const Int* lda,  \
-                                                  const T* tau, T* work, const Int* lwork, Int* info) {            \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##orgqr##after);                                       \
-        orgqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORGQR"), next, m, n, k, A, lda, tau, work, lwork, info);               \
-    }                                                                                                              \
-    QUOIN_LAPACK_ABI void before##p##ormqr##after(const char* side, const char* trans, const Int* m, const Int* n, \
-                                                  const Int* k, const T* A, const Int* lda, const T* tau, T* C,    \
-                                                  const Int* ldc, T* work, const Int* lwork, Int* info) {          \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##ormqr##after);                                       \
-        ormqr<T, Int>(QUOIN_LAPACK_NAME(p, "ORMQR"), next, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, \
-                      info);                                                                                       \
+#define QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr_, ORGQR_, ormqr_, ORMQR_, of)                                  \
+    QUOIN_LAPACK_ABI void before##p##orgqr_##after(const Int* m, const Int* n, const Int* k, T* A, const Int* lda,    \
+                                                   const T* tau, T* work, const Int* lwork, Int* info) {              \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##orgqr_##after);                                         \
+        orgqr<T, Int>(QUOIN_LAPACK_NAME(p, ORGQR_), of, next, m, n, k, A, lda, tau, work, lwork, info);               \
+    }                                                                                                                 \
+    QUOIN_LAPACK_ABI void before##p##ormqr_##after(const char* side, const char* trans, const Int* m, const Int* n,   \
+                                                   const Int* k, const T* A, const Int* lda, const T* tau, T* C,      \
+                                                   const Int* ldc, T* work, const Int* lwork, Int* info) {            \
+        static const auto next = QUOIN_LAPACK_NEXT(before##p##ormqr_##after);                                         \
+        ormqr<T, Int>(QUOIN_LAPACK_NAME(p, ORMQR_), of, next, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, \
+                      info);                                                                                          \
     }
+#define QUOIN_ORGQR(T, Int, p, before, after)                                        \
+    QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr, "ORGQR", ormqr, "ORMQR", Of::QR) \
+    QUOIN_ORGQR_AS(T, Int, p, before, after, orglq, "ORGLQ", ormlq, "ORMLQ", Of::LQ)
 QUOIN_LAPACK_EXPORT(QUOIN_ORGQR)
 #undef QUOIN_ORGQR
+#undef QUOIN_ORGQR_AS
 
 }  // namespace quoin::lapack

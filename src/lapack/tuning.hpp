@@ -31,6 +31,18 @@ inline bool apply_pays(Index rows, Index cols, Index k) {
     return k >= 16 && 1.0 * rows * cols * k >= 2e6;
 }
 
+/// Whether ?gelqf pays, and ?orglq with k = min(m, n). The reference's reflectors of rows have a stride. f64, one core
+/// of an AMD EPYC (AVX2), ms against OpenBLAS 0.3.21, with the copies of the transposes: 16×64 0.005|0.010, 300×300
+/// 1.1|1.6, 300×3000 13|28, 5000×32 0.69|0.73; ?orglq of 32×32 0.009|0.010, of 300×3000 14|27.
+inline bool lq_pays(Index m, Index n, Index k) { return k >= 16 && 1.0 * m * n * k >= 3e4; }
+/// Whether ?ormlq pays, as above. V is copied. C has 500 columns: 500×500 6.9|6.5; 64 columns: 100×200 0.13|0.15; 8
+/// columns: 500×500 0.64|0.54, 64×1000 0.11|0.23.
+inline bool lq_apply_pays(Index order, Index cols, Index k) { return apply_pays(order, cols, k) && order >= 2 * k; }
+/// Whether ?geqp3 takes its pivots from R, and then factors A P. Greedy panels take as long as the reference's. f64,
+/// one core as above, ms: 300×100 0.44|0.40, 600×100 0.67|0.76, 20 000×100 16|37, 2000×500 47|46, 3000×500 61|67,
+/// 3000×1000 290|370, 8000×1000 760|1670.
+inline bool pivots_of_r_pay(Index m, Index n) { return n > 0 && m >= (n < 1000 ? 5 : 3) * n; }
+
 /// From this number of rows on, the cores share a stacked leaf if C has few columns; and the least rows that one core
 /// takes.
 inline constexpr Index tall_leaf_rows = 8192, tall_leaf_chunk = 2048;

@@ -95,5 +95,8 @@ void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B);
 /// A := diag(signs) A, signs of length A.rows.
 template <class T, class D>
 void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A);
+/// A := A diag(signs), signs of length A.cols.
+template <class T, class D>
+void flip_columns(Context<D>& ctx, View<const T, D> signs, View<T, D> A);
 
 }  // namespace quoin

@@ -62,6 +62,7 @@ private:
     using Geqr = void(In, In, T*, In, T*, In, T*, In, Int*);
     using Gemqr = void(Letter, Letter, In, In, In, const T*, In, const T*, In, T*, In, T*, In, Int*, Length, Length);
     using Gels = void(Letter, In, In, In, T*, In, T*, In, T*, In, Int*, Length);
+    using Geqp3 = void(In, In, T*, In, Int*, T*, T*, In, Int*);
     using Copy = void(In, const T*, In, T*, In);
 
 public:
@@ -84,6 +85,11 @@ public:
     Gels* gels = find<Gels>("gels");
     Gels* gelst = find<Gels>("gelst");
     Gels* getsls = find<Gels>("getsls");
+    Geqp3* geqp3 = find<Geqp3>("geqp3");
+    Geqrf* gelqf = find<Geqrf>("gelqf");
+    Geqr2* gelq2 = find<Geqr2>("gelq2");
+    Orgqr* orglq = find<Orgqr>("orglq");
+    Ormqr* ormlq = find<Ormqr>("ormlq");
     Copy* copy = find<Copy>("copy");
 };
 

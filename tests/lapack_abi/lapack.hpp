@@ -89,6 +89,55 @@ public:
 
     Routines<T, Int> f;
 
+    /// A := V and L; returns tau.
+    std::vector<T> gelqf(MatrixView<T> A, Work size, bool unblocked = false) const {
+        const Int m = A.rows, n = A.cols, lda = A.ld;
+        std::vector<T> tau(std::min(m, n) + 1, poison);
+        Int info = 99;
+        if (unblocked) {
+            std::vector<T> work(std::max<Int>(1, m));
+            f.gelq2(&m, &n, A.data, &lda, tau.data(), work.data(), &info);
+        } else {
+            with_work(size, n == 0 ? 1 : std::max<Int>(1, m), [&](T* work, const Int* lwork) {
+                f.gelqf(&m, &n, A.data, &lda, tau.data(), work, lwork, &info);
+            });
+        }
+        EXPECT_EQ(info, 0);
+        EXPECT_TRUE(std::isnan(tau.back())) << "tau was written beyond its end";
+        tau.pop_back();
+        return tau;
+    }
+    void orglq(MatrixView<T> A, Int k, const std::vector<T>& tau, Work size) const {
+        const Int m = A.rows, n = A.cols, lda = A.ld;
+        Int info = 99;
+        with_work(size, std::max<Int>(1, m), [&](T* work, const Int* lwork) {
+            f.orglq(&m, &n, &k, A.data, &lda, tau.data(), work, lwork, &info);
+        });
+        EXPECT_EQ(info, 0);
+    }
+    void ormlq(Side side, Op op, MatrixView<const T> V, const std::vector<T>& tau, MatrixView<T> C, Work size) const {
+        const Int m = C.rows, n = C.cols, k = V.rows, lda = V.ld, ldc = C.ld;
+        Int info = 99;
+        with_work(size, std::max<Int>(1, side == Side::Left ? n : m), [&](T* work, const Int* lwork) {
+            f.ormlq(letter(side), letter(op), &m, &n, &k, V.data, &lda, tau.data(), C.data, &ldc, work, lwork, &info, 1,
+                    1);
+        });
+        EXPECT_EQ(info, 0);
+    }
+    /// `jpvt` is as in LAPACK, in and out. Returns tau.
+    std::vector<T> geqp3(MatrixView<T> A, std::vector<Int>& jpvt, Work size) const {
+        const Int m = A.rows, n = A.cols, lda = A.ld;
+        std::vector<T> tau(std::min(m, n) + 1, poison);
+        Int info = 99;
+        with_work(size, std::min(m, n) == 0 ? 1 : 3 * n + 1, [&](T* work, const Int* lwork) {
+            f.geqp3(&m, &n, A.data, &lda, jpvt.data(), tau.data(), work, lwork, &info);
+        });
+        EXPECT_EQ(info, 0);
+        EXPECT_TRUE(std::isnan(tau.back())) << "tau was written beyond its end";
+        tau.pop_back();
+        return tau;
+    }
+
     void tpqrt(Int l, Int nb, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf) const {
         const Int m = B.rows, n = B.cols, lda = R.ld, ldb = B.ld, ldt = Tf.ld;
         std::vector<T> work(std::max<Int>(1, nb * n));

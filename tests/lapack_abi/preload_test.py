@@ -43,6 +43,14 @@ def check_arrays():
         assert info == 0
         gradient = a.T @ (b - a @ solution[:60])
         assert np.linalg.norm(gradient) <= 1000 * 60 * np.finfo(dtype).eps * np.linalg.norm(a) * np.linalg.norm(b)
+        q, r, p = scipy.linalg.qr(a, mode="economic", pivoting=True)
+        check_law(a[:, p], q, r)
+        assert np.all(np.diff(abs(np.diag(r))) <= 0)
+        # ?gesdd of a wide matrix calls ?gelqf and ?orglq; ?gerqf is the system's
+        u, s, vt = scipy.linalg.svd(a.T, full_matrices=False)
+        assert np.linalg.norm(a.T - (u * s) @ vt) <= 44 * 60 * np.finfo(dtype).eps * np.linalg.norm(a)
+        r, q = scipy.linalg.rq(a.T, mode="economic")
+        check_law(a[::-1, ::-1], q[::-1, ::-1].T, r[::-1, ::-1].T)
         # SciPy multiplies by Q through ?ormqr
         c = random.standard_normal((70, 5000)).astype(dtype)
         cq, r = scipy.linalg.qr_multiply(a, c, mode="right")
@@ -135,7 +143,8 @@ def main(library):
         return child.stderr.splitlines()
 
     said = run("check_arrays")
-    for routine in ("SGEQRF", "DGEQRF", "SORGQR", "DORGQR", "SORMQR", "DORMQR", "SGELS", "DGELS", "DCOPY"):
+    for routine in ("SGEQRF", "DGEQRF", "SORGQR", "DORGQR", "SORMQR", "DORMQR", "SGELS", "DGELS", "DCOPY", "SGEQP3",
+                    "DGEQP3", "SGELQF", "DGELQF", "SORGLQ", "DORGLQ"):
         lines = [line for line in said if line.startswith(f"quoin: {routine} ")]
         assert any("passed on" not in line for line in lines), f"{routine} was not intercepted"
     assert not any("quoin:" in line for line in run("check_arrays", preload=None)), "intercepted without the library"

@@ -46,6 +46,7 @@ void factor_classes(Context<D>& ctx, BatchView<const T, D> A, BatchedFactors<T, 
 /// alone.
 Options batch_options(Options options) {
     require_unpivoted(options, "a batch");
+    require_any_signs(options, "a batch");
     if (options.method == Method::Auto && options.q != QForm::None) options.method = Method::BlockedHouseholder;
     return options;
 }
@@ -104,6 +105,7 @@ void qr_lapack(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<Ba
         "tau", tau, A.count(), [&](Index b) { return std::min(A.rows(b), A.cols(b)); },
         [&](Index) { return Index(1); });
     require_unpivoted(options, "a batch");
+    require_any_signs(options, "a batch");
     if (options.q == QForm::Any) options.q = QForm::Reflectors;
     auto sorted = by_shape<T, D>(A);
     factor_classes<T, D>(ctx, A, sorted, [&](ShapeClass<T, D>& c) {

@@ -79,6 +79,13 @@ struct RAlone {
     Matrix<T, D> R;
 };
 
+/// R := D R for D = diag(signs), with exact zeros below the diagonal.
+template <class T, class D>
+void flip_triangle(Context<D>& ctx, MatrixView<const T, D> signs, MatrixView<T, D> R) {
+    flip_rows<T>(ctx, signs, R);
+    copy_triangle<T>(ctx, R, R);
+}
+
 /// The data of a QR.
 template <class T, class D>
 struct Factorization {
@@ -86,6 +93,8 @@ struct Factorization {
     Report report;
     std::vector<Index> order;   ///< with pivoting: column j of QR is column order[j] of A
     std::optional<Index> kept;  ///< columns of Q, if a limit of pivoting decided them
+    /// With Options::positive_diagonal: D (k×1), if the reflectors factor A = (Q D)(D R). Otherwise empty.
+    Matrix<T, D> signs;
     /// The holder of Q. std::monostate: not yet computed, or Q was taken.
     std::variant<std::monostate, ReflectorQ<T, D>, ExplicitQ<T, D>, SmallQ<T, D>, RAlone<T, D>> holder;
 

@@ -159,6 +159,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
         full_t->route = full_t->keep_s ? FullTRoute::Recurrence : Tuning<D>::full_t(m, k);
     }
     plan.check_finite = options.check_finite;
+    plan.positive_diagonal = options.positive_diagonal;
     plan.verify = options.verify;
     const bool extends_t = plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence;
     const bool by_tsqr = n <= Tuning<D>::one_tree_cols;

@@ -47,6 +47,13 @@ Arithmetic block_arithmetic(const Plan& plan, Range r, Range c, Index p) {
     return pays && plan.products == Arithmetic::Corrected ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
+/// Returns Q D for the signs D of the first columns, or Q if there are none.
+template <class T, class D>
+Matrix<T, D> flipped(Context<D>& ctx, const Matrix<T, D>& signs, Matrix<T, D>&& Q) {
+    if (signs.data()) flip_columns<T>(ctx, signs.view(), Q.view());
+    return std::move(Q);
+}
+
 }  // namespace
 
 template <class T, class D>
@@ -95,6 +102,7 @@ Matrix<T, D> QR<T, D>::r(Context<D>& ctx) const {
     } else {
         copy_triangle<T>(ctx, inside_->r(), R.view());
     }
+    if (inside_->signs.data()) flip_triangle<T, D>(ctx, inside_->signs.view(), R.view());
     return R;
 }
 
@@ -109,7 +117,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
     if (C.empty() || inside_->k() == 0) return;
     const Span span(ctx, "apply Q");
     const auto wy = inside_->full_wy();
-    const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
+    const auto unsigned_from_left = [&](Op op_left, MatrixView<T, D> B) {
         if (const auto* basis = inside_->explicit_q()) {
             return apply_basis<T, D>(ctx, basis->Q.view(), basis->kernel(ctx), op_left, B);
         }
@@ -126,6 +134,13 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
         }
         unit.restore(ctx, B);
     };
+    const auto from_left = [&](Op op_left, MatrixView<T, D> B) {
+        const auto signs = std::as_const(inside_->signs).view();
+        const auto flip = [&] { flip_rows<T>(ctx, signs, B.row_block({0, signs.rows})); };
+        if (signs.data && op_left == Op::None) flip();
+        unsigned_from_left(op_left, B);
+        if (signs.data && op_left == Op::Transpose) flip();
+    };
     if (side == Side::Left) return from_left(op, C);
     apply_from_right(ctx, op, C, from_left);
 }
@@ -137,7 +152,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     if (const auto* small = inside_->small_q()) {
         Matrix<T, D> Q(ctx, rows(), std::min(rows(), cols()));
         small->batch->form_q(ctx, one_member, one_of(Q.view()));
-        return Q;
+        return flipped(ctx, inside_->signs, std::move(Q));
     }
     const ReflectorForest<T, D>& held = inside_->reflectors()->forest;
     ReflectorForest<T, D> forest;
@@ -145,7 +160,7 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
     forest.A = copy_of<T, D>(ctx, held.A.view().col_block({0, inside_->k()}));
     forest.Tf = copy_of<T, D>(ctx, held.Tf.view());
     form_q_in_place(ctx, forest.view(), inside_->plan.arithmetic);
-    return std::move(forest.A);
+    return flipped(ctx, inside_->signs, std::move(forest.A));
 }
 
 template <class T, class D>
@@ -157,12 +172,13 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
     } else if (auto* small = inside_->small_q(); small && small->memory.rows() > 0 && cols() <= rows()) {
         Q = std::move(small->memory);
         small->batch->form_q(ctx, one_member, one_of(Q.view()));
+        Q = flipped(ctx, inside_->signs, std::move(Q));
     } else if (small || cols() > inside_->k()) {
         Q = form_q(ctx);
     } else {
         auto& forest = inside_->reflectors()->forest;
         form_q_in_place(ctx, forest.view(), inside_->plan.arithmetic);
-        Q = std::move(forest.A);
+        Q = flipped(ctx, inside_->signs, std::move(forest.A));
     }
     inside_->holder.template emplace<std::monostate>();
     return Q;
@@ -209,7 +225,7 @@ Matrix<T, D> QR<T, D>::q_block(Context<D>& ctx, Range r, Range c) const {
         copy<T>(ctx, std::as_const(basis->Q).view().block(r, c), B.view());
         return B;
     }
-    if (const auto wy = inside_->full_wy(); wy.V.data) {
+    if (const auto wy = inside_->full_wy(); wy.V.data && !inside_->signs.data()) {
         const Arithmetic arithmetic = block_arithmetic<D>(inside_->plan, r, c, std::min(r.size(), c.size()));
         form_full_wy_block<T, D>(ctx, wy, r, c, B.view(), arithmetic);
         return B;
@@ -241,7 +257,7 @@ Matrix<T, D> QR<T, D>::apply_q_block(Context<D>& ctx, Op op, Range r, Range c, M
     Matrix<T, D> B(ctx, to.size(), C.cols);
     if (B.view().empty()) return B;
     const Span span(ctx, "apply block of Q");
-    if (const auto wy = inside_->full_wy(); wy.V.data) {
+    if (const auto wy = inside_->full_wy(); wy.V.data && !inside_->signs.data()) {
         const Arithmetic arithmetic = block_arithmetic<D>(inside_->plan, r, c, C.cols);
         if (arithmetic == Arithmetic::Native) {
             apply_full_wy_block<T, D>(ctx, wy, op, r, c, C, B.view(), arithmetic);

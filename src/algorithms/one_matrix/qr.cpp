@@ -408,6 +408,22 @@ QR<T, D> in_one_launch(Context<D>& ctx, InputView<T, D> A, Matrix<T, D>&& memory
     return f;
 }
 
+/// Makes R's diagonal non-negative by R := D R and Q := Q D. Reflectors keep D beside them.
+template <class T, class D>
+void choose_signs(Context<D>& ctx, QR<T, D>& f) {
+    auto& held = Inside::of(f);
+    Matrix<T, D> signs(ctx, held.k(), 1);
+    // a factorization in one launch holds no R
+    diagonal_signs<T>(ctx, held.r().data ? held.r() : f.r(ctx).view(), signs.view());
+    auto* basis = held.explicit_q();
+    if (!basis && held.plan.q != QForm::None) {
+        held.signs = std::move(signs);
+        return;
+    }
+    flip_triangle<T, D>(ctx, signs.view(), held.r());
+    if (basis) flip_columns<T>(ctx, signs.view(), basis->Q.view());
+}
+
 template <class T, class D>
 QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out = {});
 
@@ -418,6 +434,7 @@ std::optional<QR<T, D>> pivoted_r_alone(Context<D>& ctx, InputView<T, D> A, cons
     const auto start = std::chrono::steady_clock::now();
     Plan of_A = plan;
     of_A.pivoting.reset();
+    of_A.positive_diagonal = false;
     QR<T, D> unpivoted = factored<T, D>(ctx, A, of_A, {});
     Matrix<T, D> R = unpivoted.r(ctx);
     if (!std::isfinite(entry_norms<T>(ctx, R.view()).largest)) return {};
@@ -449,7 +466,7 @@ QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
         permute(ctx, order, memory.view());
         Plan of_permuted = plan;
         of_permuted.pivoting.reset();
-        of_permuted.verify = of_permuted.check_finite = false;
+        of_permuted.verify = of_permuted.check_finite = of_permuted.positive_diagonal = false;
         const InputView<T, D> AP = memory.view();
         f = factored<T, D>(ctx, AP, of_permuted, std::move(memory));
         Inside::of(f).plan = plan;
@@ -468,9 +485,10 @@ QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
 }
 
 /// Factors A by the plan, in `memory` (m×n), which may have A itself, unless A is only read. Without data it is
-/// allocated.
+/// allocated. The signs of R are as they come.
 template <class T, class D>
-QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out) {
+QR<T, D> factored_with_any_signs(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory,
+                                 ThinOutput<T, D> out) {
     if (reads_only(plan) && !plan.pivoting) return r_alone<T, D>(ctx, A, plan, out);
     const bool in_memory = A.data == memory.data(), verify = plan.verify && plan.q != QForm::None;
     Matrix<T, D> original;
@@ -528,6 +546,13 @@ QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T
     }
     held.report.seconds = wall_seconds<D>(start);
     if (verify) measure_accuracy<T, D>(ctx, given, f);
+    return f;
+}
+
+template <class T, class D>
+QR<T, D> factored(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory, ThinOutput<T, D> out) {
+    QR<T, D> f = factored_with_any_signs<T, D>(ctx, A, plan, std::move(memory), out);
+    if (plan.positive_diagonal) choose_signs(ctx, f);
     return f;
 }
 
@@ -593,6 +618,7 @@ template <class T, class D>
 void qr_lapack(Context<D>& ctx, InputView<T, D> A, View<T, D> V_R, View<T, D> tau, Options options) {
     check_input(A);
     require_unpivoted(options, "qr_lapack");
+    require_any_signs(options, "qr_lapack");
     options.q = QForm::Reflectors;
     options.verify = false;
     require_shape<T, D>("V_R", V_R, A.rows, A.cols);

@@ -44,6 +44,12 @@ void require_unpivoted(const OptionsOrPlan& o, const char* what) {
     if (o.pivoting) throw InvalidArgument(fmt::format("{} has no pivoting: leave the option out", what));
 }
 
+/// Throws InvalidArgument if `options` chooses the signs of R: only `qr` of one matrix offers it.
+inline void require_any_signs(const Options& options, const char* what) {
+    if (!options.positive_diagonal) return;
+    throw InvalidArgument(fmt::format("{} takes the signs of R as they come: leave positive_diagonal out", what));
+}
+
 /// Factors Aᵀ = QR. The entries of A are checked under their own indices.
 template <class T, class D>
 QR<T, D> qr_of_transpose(Context<D>& ctx, InputView<T, D> A, Options options) {

@@ -24,6 +24,7 @@ void require_offered(const Options& o) {
     if (o.q == QForm::Reflectors)
         throw InvalidArgument("LAPACK's format of Q is not available over ranks: q is any, none or explicit");
     if (o.pivoting) throw InvalidArgument("pivoting is not available over ranks");
+    if (o.positive_diagonal) throw InvalidArgument("positive_diagonal is not available over ranks");
     if (o.verify) throw InvalidArgument("verify is not available over ranks: form Q and measure it");
 }
 

@@ -346,6 +346,11 @@ void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
 }
 
 template <class T, class D>
+void flip_columns(Context<D>& ctx, View<const T, D> signs, View<T, D> A) {
+    for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) { A.data[i + j * A.ld] *= signs.data[j]; });
+}
+
+template <class T, class D>
 void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms) {
     std::fill(norms.begin(), norms.end(), T(0));
     if (A.empty()) return;
@@ -370,7 +375,7 @@ bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B) {
 }
 
 QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
-                diagonal_signs, add_identity, negate, add, subtract, flip_rows)
+                diagonal_signs, add_identity, negate, add, subtract, flip_rows, flip_columns)
 QUOIN_IMPLEMENT(Cuda, pack_triangle, unpack_triangle, column_norms, equal)
 template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
 template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;

@@ -36,7 +36,10 @@ const std::map<std::string, std::string> routines = {{"copy", "nAoAo"},         
                                                      {"orgtsqr", "mnBbAdAdAwi"},  {"orgtsqr_row", "mnBbAdAdAwi"},
                                                      {"orhr_col", "mnbAdAdAi"},   {"geqr", "mnAdAwAwi"},
                                                      {"gemqr", "scmnkAdAwAdAwi"}, {"gels", "cmnrAdAdAwi"},
-                                                     {"gelst", "cmnrAdAdAwi"},    {"getsls", "cmnrAdAdAwi"}};
+                                                     {"gelst", "cmnrAdAdAwi"},    {"getsls", "cmnrAdAdAwi"},
+                                                     {"geqp3", "mnAdAAAwi"},      {"gelqf", "mnAdAAwi"},
+                                                     {"gelq2", "mnAdAAi"},        {"orglq", "nmkAdAAwi"},
+                                                     {"ormlq", "scmnkAdAAdAwi"}};
 #endif
 
 /// Letters of a name before the routine's.
