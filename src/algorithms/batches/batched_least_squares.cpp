@@ -150,8 +150,8 @@ Batch<T, D> transposes(Context<D>& ctx, BatchView<const T, D> A, const ShapeClas
 
 template <class T, class D>
 BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A,
-                                        std::type_identity_t<BatchView<const T, D>> B, const LeastSquaresOptions& solver,
-                                        Options options) {
+                                        std::type_identity_t<BatchView<const T, D>> B,
+                                        const LeastSquaresOptions& solver, Options options) {
     require_storage(A);
     require_storage(B);
     require_rcond(solver.rcond);

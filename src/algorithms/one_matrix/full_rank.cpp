@@ -79,10 +79,10 @@ template <class T, class D>
 [[noreturn]] void refuse_deficient(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, Index zero_column,
                                    double estimate, double tolerance, std::span<const Index> order) {
     if (zero_column >= 0) {
-        throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
-                                        m < n ? "row" : "column", order.empty() ? zero_column : order[zero_column], m,
-                                        n),
-                            0);
+        throw RankDeficient(
+            fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full", m < n ? "row" : "column",
+                        order.empty() ? zero_column : order[zero_column], m, n),
+            0);
     }
     std::vector<Index> columns = dependent_columns(host_copy_of<T, D>(ctx, R));
     if (!order.empty()) {

@@ -31,9 +31,8 @@ LeastSquares<T, D> solve_overdetermined(Context<D>& ctx, const QR<T, D>& factori
     const Index m = factorization.rows(), n = factorization.cols();
     const Span span(ctx, "solve");
     LeastSquares<T, D> solution;
-    const RankTest test =
-        test_rank<T, D>(ctx, R, m, n, solver, solution, factorization.plan().check_finite,
-                        factorization.report().perturbed_condition, factorization.permutation());
+    const RankTest test = test_rank<T, D>(ctx, R, m, n, solver, solution, factorization.plan().check_finite,
+                                          factorization.report().perturbed_condition, factorization.permutation());
 
     Matrix<T, D> C = scaled_by_power<T, D>(ctx, -e, B);
     solution.residual_norms.resize(C.cols());
@@ -145,10 +144,10 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     return solution;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                                    \
-    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, InputView<T, D>, MatrixView<const T, D>,          \
-                                                    const LeastSquaresOptions&, Options);                          \
-    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const QR<T, D>&, MatrixView<const T, D>,          \
+#define QUOIN_INSTANTIATE(T, D)                                                                           \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, InputView<T, D>, MatrixView<const T, D>, \
+                                                    const LeastSquaresOptions&, Options);                 \
+    template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const QR<T, D>&, MatrixView<const T, D>, \
                                                     const LeastSquaresOptions&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
