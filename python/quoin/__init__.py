@@ -30,7 +30,7 @@ from ._errors import (
     RankDeficient,
 )
 from ._factorization import BatchedFactorization, Factorization
-from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
+from ._functions import factor, from_raw, info, lstsq, matrix_rank, null_space, orth, pinv, plan, plan_route, qr, svd
 from ._gram_schmidt import GramSchmidt
 from ._results import LstsqResult, PivotedQRResult, Plan, QRResult, RawQRResult, Report, Route, SVDResult
 from ._streaming import StreamingQR, StreamingR
@@ -105,6 +105,10 @@ __all__ = [
     "lstsq",
     "lyapunov",
     "lyapunov_series",
+    "matrix_rank",
+    "null_space",
+    "orth",
+    "pinv",
     "plan",
     "plan_route",
     "qr",

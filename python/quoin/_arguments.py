@@ -96,8 +96,14 @@ def rcond_number(rcond: float | None) -> float:
         return -1.0
     number = real("rcond", rcond, ", or None,")
     if not 0 <= number <= 1:
-        raise InvalidArgument(f"rcond must be from 0 to 1, or None for 10 units roundoff, and is {number}")
+        raise InvalidArgument(f"rcond must be from 0 to 1, or None, and is {number}")
     return number
+
+
+def solver(rcond: float | None, deficient: str) -> tuple[float, bool]:
+    """Returns the extension module's options of least squares: rcond, and whether to refuse deficient matrices."""
+    one_of("deficient", deficient, "solve", "error")
+    return rcond_number(rcond), deficient == "error"
 
 
 def flag(name: str, value: Any) -> bool:
