@@ -14,8 +14,9 @@ namespace quoin {
 ///     least_squares(ctx, A.view(), B.view(), {.refuse_deficient = true});
 struct LeastSquaresOptions {
     /// Decides the rank. From 0 to 1: singular values σ_i <= rcond σ₁ of A count as zero, as in NumPy and in LAPACK's
-    /// gelsd. −1: the rank is full if 1/κ₁ of the triangular factor, with its columns scaled to unit norm, is above 10u.
-    /// The units of the unknowns then do not matter (for m < n: those of the equations).
+    /// gelsd; 0 accepts every A whose triangular factor is not exactly singular. −1: the rank is full if 1/κ₁ of this
+    /// factor, with its columns scaled to unit norm, is above 10u. The units of the unknowns then do not matter (for m <
+    /// n: those of the equations).
     double rcond = -1;
     bool refuse_deficient = false;  ///< throw RankDeficient for an A without full rank
     bool singular_values = false;   ///< compute the singular values of A from R: 8k³/3 flops

@@ -90,13 +90,13 @@ def positive(name: str, value: Any, optional: bool = False) -> float:
     return number
 
 
-def rcond_number(rcond: float | None) -> float:
+def rcond_number(rcond: float | None, name: str = "rcond") -> float:
     """Returns `rcond` as a float, or -1, the extension module's default, for None."""
     if rcond is None:
         return -1.0
-    number = real("rcond", rcond, ", or None,")
+    number = real(name, rcond, ", or None,")
     if not 0 <= number <= 1:
-        raise InvalidArgument(f"rcond must be from 0 to 1, or None, and is {number}")
+        raise InvalidArgument(f"{name} must be from 0 to 1, or None, and is {number}")
     return number
 
 

@@ -426,10 +426,10 @@ def svd(
     return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
 
 
-def _svd_and_rank(function: str, a: Any, rtol: float | None, vectors: bool = True) -> tuple[Any, int]:
-    """Returns the SVD of one matrix, or its values, and how many of these are above rtol times the largest."""
+def _svd_and_rank(function: str, a: Any, name: str, tolerance: float | None, vectors: bool = True) -> tuple[Any, int]:
+    """Returns the SVD of one matrix, or its values, and how many of these are above `tolerance` times the largest."""
     A = exactly_2d(to_float(located(a)[0], function))
-    least = max(A.shape) * float(np.finfo(A.dtype).eps) if rtol is None else rcond_number(rtol)
+    least = max(A.shape) * float(np.finfo(A.dtype).eps) if tolerance is None else rcond_number(tolerance, name)
     f = svd(a, vectors)
     S = f.S if vectors else f
     return f, int((S > least * S[0]).sum()) if min(A.shape) else 0
@@ -455,7 +455,7 @@ def matrix_rank(a: Any, rtol: float | None = None) -> int:
     >>> quoin.matrix_rank(np.ones((1000, 3)))
     1
     """
-    return _svd_and_rank("matrix_rank", a, rtol, vectors=False)[1]
+    return _svd_and_rank("matrix_rank", a, "rtol", rtol, vectors=False)[1]
 
 
 def pinv(a: Any, rtol: float | None = None) -> Any:
@@ -482,7 +482,7 @@ def pinv(a: Any, rtol: float | None = None) -> Any:
     array([[0.5, 0. , 0. ],
            [0. , 0. , 0. ]])
     """
-    (U, S, Vh), rank = _svd_and_rank("pinv", a, rtol)
+    (U, S, Vh), rank = _svd_and_rank("pinv", a, "rtol", rtol)
     return (Vh[:rank].T / S[:rank]) @ U[:, :rank].T
 
 
@@ -503,7 +503,7 @@ def orth(a: Any, rcond: float | None = None) -> Any:
     array([[1.],
            [0.]])
     """
-    f, rank = _svd_and_rank("orth", a, rcond)
+    f, rank = _svd_and_rank("orth", a, "rcond", rcond)
     return f.U[:, :rank]
 
 
@@ -529,7 +529,7 @@ def null_space(a: Any, rcond: float | None = None) -> Any:
     >>> Z.shape, bool(abs(Z.sum(axis=0)).max() < 1e-15)
     ((3, 2), True)
     """
-    f, rank = _svd_and_rank("null_space", a, rcond)
+    f, rank = _svd_and_rank("null_space", a, "rcond", rcond)
     return factor(f.Vh[:rank].T).q[:, rank:]
 
 

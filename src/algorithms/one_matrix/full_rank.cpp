@@ -91,8 +91,7 @@ template <class T, class D>
     }
     throw RankDeficient(
         fmt::format("{} {} of the {}x{} matrix are {}linearly dependent (reciprocal condition number {:.1e} <= rcond "
-                    "{:.1e}): drop one of them, or take the solution of least norm, which least squares of one matrix "
-                    "in the host's memory have",
+                    "{:.1e}): drop one of them, or accept the solution of least norm (in the host's memory)",
                     m < n ? "rows" : "columns", listed(columns), m, n,
                     estimate <= default_tolerance<T> ? "" : "nearly ", estimate, tolerance),
         estimate);
@@ -118,12 +117,16 @@ RankTest test_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, 
     }
     RankTest test{.rank = k, .tolerance = solver.rcond == -1 ? default_tolerance<T> : solver.rcond};
     std::vector<Real<T>> s(static_cast<std::size_t>(k));
-    const bool by_values = solver.rcond != -1 && !has_full_rank(found.condition, k, solver.rcond);
+    const bool is_singular = std::isinf(found.scaled_condition);
+    // small singular values may underflow
+    const bool is_regular = solver.rcond == 0 && !is_singular;
+    const bool by_values = solver.rcond != -1 && !is_regular && !has_full_rank(found.condition, k, solver.rcond);
     if (by_values || solver.singular_values) small_svd<T>(ctx, copy_of<T, D>(ctx, R).view(), s, {}, {});
     double estimate = 1 / std::max(found.scaled_condition, perturbed_condition);
     if (by_values && k > 0) {
         const double largest = static_cast<double>(s[0]);
-        test.rank = std::count_if(s.begin(), s.end(), [&](Real<T> x) { return x > solver.rcond * largest; });
+        const Index above = std::count_if(s.begin(), s.end(), [&](Real<T> x) { return x > solver.rcond * largest; });
+        test.rank = std::min(above, is_singular ? k - 1 : k);
         test.is_full = test.rank == k;
         estimate = largest > 0 ? static_cast<double>(s[k - 1]) / largest : 0;
     } else if (solver.rcond == -1 && k > 0 && !(estimate > default_tolerance<T>)) {
