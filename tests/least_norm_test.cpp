@@ -19,13 +19,13 @@
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 
-/// The law. Three factorizations (of A, of R, and of the r rows that are left) each perturb A by law·k·u‖A‖_F at most, so
-/// x̂ is the shortest solution of a problem of the same rank with ‖ΔA‖ ≤ ε‖A‖ and ‖Δb‖ ≤ ε‖b‖, ε = 3·law·k·u. With
+/// The law. Three factorizations (of A, of R, and of the r rows that are left) each perturb A by law·k·u‖A‖_F at most.
+/// So x̂ is the shortest solution of a problem of the same rank with ‖ΔA‖ ≤ ε‖A‖ and ‖Δb‖ ≤ ε‖b‖, ε = 3·law·k·u. With
 /// κ = σ₁/σ_r and κε < 1 (Wedin 1973)
 ///
 ///     ‖x̂ − x‖ ≤ 2εκ(‖x‖ + κ‖r‖/‖A‖)(1 + O(κε)),      ‖Nᵀx̂‖ ≤ εκ‖x̂‖(1 + O(κε)) for orthonormal N, A N = 0:
 ///
-/// x̂ is in the range of (A + ΔA)ᵀ, whose angle with that of Aᵀ is at most ‖ΔA‖/σ_r.
+/// x̂ is in the range of (A + ΔA)ᵀ, whose angle with the range of Aᵀ is at most ‖ΔA‖/σ_r.
 namespace quoin::test {
 namespace {
 
@@ -119,11 +119,12 @@ struct Known {
     }
 };
 
+/// The last has pivots of a sketch.
 const struct {
     Index m, n, r;
 } shapes[] = {
     {1, 1, 0},    {2, 2, 1},   {5, 3, 0},    {3, 5, 2},     {30, 12, 5},  {12, 12, 7},   {12, 30, 11},
-    {60, 40, 39}, {40, 60, 1}, {300, 20, 3}, {20, 300, 19}, {35, 35, 34}, {280, 270, 40}};  // the last by pivots of a sketch
+    {60, 40, 39}, {40, 60, 1}, {300, 20, 3}, {20, 300, 19}, {35, 35, 34}, {280, 270, 40}};
 
 TYPED_TEST(LeastNorm, IsTheSolutionThatIsKnownExactly) {
     using T = TypeParam;
@@ -181,7 +182,7 @@ TYPED_TEST(LeastNorm, IsTheSolutionThatIsKnownExactly) {
     }
 }
 
-/// Errors of a wide A: each row of A has a backward error relative to its norm, so units are those of all of A.
+/// Errors of a wide A, in units of the whole of A: each row has a backward error relative to its own norm alone.
 template <class T>
 LeastSquaresErrors<T> errors_of_wide(MatrixView<const T> A, MatrixView<const T> B, const LeastSquares<T>& solution) {
     using W = Wide<T>;
@@ -272,8 +273,8 @@ TYPED_TEST(LeastNorm, AgreesWithLapackWhereTheGapIsClear) {
     }
 }
 
-/// Columns 2^e_j g_c(j) of a well-conditioned G, whose solution y has y_c = Σ 2^e_j x_j over the columns of group c. The
-/// shortest x has x_j = 2^e_j y_c / Σ 4^e_j. The backward error is relative to each column.
+/// Columns 2^e_j g_c(j) of a well-conditioned G. Its solution y has y_c = Σ 2^e_j x_j over the columns of group c, and
+/// the shortest x has x_j = 2^e_j y_c / Σ 4^e_j. The backward error is relative to each column.
 TYPED_TEST(LeastNorm, UnitsOfTheUnknownsDoNotMatter) {
     using T = TypeParam;
     const Index m = 30, groups = 4, n = 3 * groups;

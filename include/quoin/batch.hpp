@@ -210,8 +210,8 @@ struct BatchedLeastSquares {
 ///
 /// A B of stride 0 is one right-hand side for all matrices. Small matrices are solved several at once, as `qr` factors
 /// them. A matrix that this method refuses (deficient rank, or near an end of T's range) is solved by the single
-/// `least_squares`. So are matrices whose κ₁ leaves open whether singular values are below rcond, if that is not −1, and
-/// all if `options` make `qr` work matrix by matrix. 2 max(m, n)k² + k³/3 + 4mnp flops each.
+/// `least_squares`. So are all matrices if `options` make `qr` work matrix by matrix, and with an rcond other than −1
+/// those whose κ₁ does not show that the rank is full. 2 max(m, n)k² + k³/3 + 4mnp flops each.
 ///
 /// Throws InvalidArgument, and NonFiniteEntry, RankDeficient and NumericalBreakdown, which name the first failing
 /// matrix. With check_finite = false a failing matrix gets NaN in X, residual norms and condition instead, and the

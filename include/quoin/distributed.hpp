@@ -109,19 +109,19 @@ template <class T, class D>
 RankPlan plan_ranks(const Context<D>& ctx, Index m, Index n, int ranks, Options options = {});
 
 /// Solves min ‖AX − B‖ for m >= n; A (h×n) and B (h×p) are this rank's rows. X, the residual norms and the condition
-/// are the same on every rank. Works as `least_squares` on one process, but refuses an A of deficient rank with
-/// RankDeficient and computes no singular values. Ranks and errors are as for `qr` above. Sends np words more along each
+/// are the same on every rank. Works as `least_squares` on one process, but computes no singular values and throws
+/// RankDeficient for an A of deficient rank. Ranks and errors are as for `qr` above. Sends np words more along each
 /// edge of the tree, and broadcasts X. Throws InvalidArgument for m < n.
 ///
 ///     auto s = least_squares(ctx, comm, A.view(), B.view());
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B,
-                                 const LeastSquaresOptions& solver = {}, Options options = {});
+                                 std::type_identity_t<MatrixView<const T, D>> B, const LeastSquaresOptions& solver = {},
+                                 Options options = {});
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B,
-                                 const LeastSquaresOptions& solver = {}, Options options = {}) {
+                                 std::type_identity_t<MatrixView<const T, D>> B, const LeastSquaresOptions& solver = {},
+                                 Options options = {}) {
     return least_squares<T, D>(ctx, comm, MatrixView<const T, D>(A), B, solver, options);
 }
 

@@ -14,9 +14,9 @@ namespace quoin {
 ///     least_squares(ctx, A.view(), B.view(), {.refuse_deficient = true});
 struct LeastSquaresOptions {
     /// Decides the rank. From 0 to 1: singular values σ_i <= rcond σ₁ of A count as zero, as in NumPy and in LAPACK's
-    /// gelsd; 0 accepts every A whose triangular factor is not exactly singular. −1: the rank is full if 1/κ₁ of this
-    /// factor, with its columns scaled to unit norm, is above 10u. The units of the unknowns then do not matter (for m <
-    /// n: those of the equations).
+    /// gelsd; 0 accepts every A whose triangular factor is not exactly singular. −1: the rank is full if 1/κ₁ of
+    /// this factor, with its columns scaled to unit norm, is above 10u. The units of the unknowns then do not matter,
+    /// or the units of the equations for m < n.
     double rcond = -1;
     bool refuse_deficient = false;  ///< throw RankDeficient for an A without full rank
     bool singular_values = false;   ///< compute the singular values of A from R: 8k³/3 flops
@@ -43,9 +43,9 @@ struct LeastSquares {
 /// A is m×n, B m×p, p >= 0. A row-major A and a column-major one give the same bits. Method (Golub 1965): for m >= n, A
 /// = QR and R X = (QᵀB)(0:n, :). The residual norms are the column norms of the other rows of QᵀB, or of B − Q₁Q₁ᵀB if
 /// the thin Q₁ is held explicitly. For m < n, Aᵀ = QR and X = Q [R⁻ᵀB; 0]. If A has no full rank, R⁻¹ is the
-/// pseudoinverse of an R of lower rank, from a complete orthogonal decomposition of R (Hanson and Lawson 1969), or from
-/// its SVD if `rcond` is given or the pivots do not show the rank; docs/pivoting.md has the mathematics. This needs A in
-/// the host's memory: on a GPU a deficient A is an error.
+/// pseudoinverse of an R of lower rank, from a complete orthogonal decomposition of R (Hanson and Lawson 1969). It
+/// comes from the SVD of R if `rcond` is given, or if the pivots do not show the rank. docs/pivoting.md has the
+/// mathematics. On a GPU a deficient A is an error.
 ///
 /// Each x_j solves exactly a problem with A + ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k =
 /// min(m, n) (Higham 2002, chapters 20 and 21). For deficient A, ΔA_j also takes A to the rank that is returned; with
@@ -54,9 +54,8 @@ struct LeastSquares {
 /// blocks until residual norms and condition are known, and X is ready for work enqueued on the context.
 ///
 /// If R or the norm of a column of B overflows, or R loses digits to underflow, it solves 2^-e A X = 2^-e B, which has
-/// the same X. Throws RankDeficient if `refuse_deficient` is set; the error names the dependent columns and the estimate
-/// that decided. Throws InvalidArgument on shapes that do not fit and for any other rcond, and NonFiniteEntry for NaN or
-/// Inf in A or B.
+/// the same X. Throws RankDeficient, which names the dependent columns, for a deficient A that is refused or on a GPU;
+/// InvalidArgument on shapes that do not fit and for any other rcond; and NonFiniteEntry for NaN or Inf in A or B.
 ///
 ///     auto s = least_squares(ctx, A.view(), B.view());
 ///     // s.X, s.residual_norms, s.rank, s.condition

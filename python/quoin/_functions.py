@@ -327,8 +327,8 @@ def lstsq(
         It unpacks to the four values of `numpy.linalg.lstsq`: x, the squared norms of the residuals, the rank and the
         singular values of `a`. The singular values are computed at the first access; `.x` alone does not compute them.
         Further attributes are the norms of the residuals, the dependent columns, an estimate of the condition number
-        and the report of the factorization. For a stack they are arrays with its leading dimensions, and for a list they are lists. A batch
-        has no report.
+        and the report of the factorization. For a stack they are arrays with its leading dimensions, and for a list
+        they are lists. A batch has no report.
 
     Raises
     ------

@@ -12,7 +12,7 @@ namespace quoin {
 /// Throws InvalidArgument unless `rcond` is −1 or from 0 to 1.
 void require_rcond(double rcond);
 
-/// Returns the reciprocal condition, with columns of unit norm, from which on a matrix has full rank if rcond is −1.
+/// The reciprocal condition, with columns of unit norm, that a matrix of full rank exceeds if rcond is −1.
 template <class T>
 constexpr double default_tolerance = 10 * Scalar<T>::u;
 
@@ -31,7 +31,7 @@ struct RankTest {
 };
 
 /// Decides whether R has full rank, as LeastSquaresOptions::rcond says. Writes condition, rank and tolerance of
-/// `solution`, and the singular values of R if `solver` asks for them. If the matrix was perturbed,
+/// `solution`, and with `solver.singular_values` the singular values of R. If the matrix was perturbed,
 /// `perturbed_condition` counts if it is larger. If R holds NaN or Inf: throws NumericalBreakdown if the matrix was
 /// `checked` to be finite, else the rank counts as full, and condition is NaN.
 ///

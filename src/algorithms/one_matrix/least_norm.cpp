@@ -52,7 +52,7 @@ private:
     Matrix<T> U_;
 };
 
-/// Returns the largest r < k such that the leading r×r triangle has 1/κ₁ above the tolerance, with columns of unit norm.
+/// Returns the largest r < k such that the leading r×r triangle, with unit columns, has 1/κ₁ above the tolerance.
 template <class T>
 Index DeficientTriangle<T>::find_rank(Context<Host>& ctx, MatrixView<const T> R2, double tolerance) const {
     Index r = 0, above = R2.cols;
