@@ -25,8 +25,11 @@ protected:
         return on_host(std::move(solution));
     }
     LeastSquares<T> on_host(LeastSquares<T, Cuda>&& solution) {
-        return {copy_to_host<T>(gpu(), solution.X.view()), std::move(solution.residual_norms), solution.condition,
-                solution.report};
+        return {.X = copy_to_host<T>(gpu(), solution.X.view()),
+                .residual_norms = std::move(solution.residual_norms),
+                .condition = solution.condition,
+                .rank = solution.rank,
+                .report = solution.report};
     }
 };
 using Precisions = testing::Types<float, double>;
