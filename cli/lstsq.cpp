@@ -161,7 +161,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     fmt::print("condition      {:.3g} (estimate of κ₁ of the triangular factor)\n", solution.condition);
     fmt::print("rank           {} of {}\n", solution.rank, std::min(m, n));
     if (!solution.dependent.empty())
-        fmt::print("dependent      {} {} (from 0): without them the rank is the same\n", m < n ? "rows" : "columns",
+        fmt::print("dependent      {} {} (zero-based): without them the rank is the same\n", m < n ? "rows" : "columns",
                    fmt::join(solution.dependent, ", "));
     if (p > 0) {
         const auto [least, largest] =

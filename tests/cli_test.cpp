@@ -99,7 +99,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
     const std::pair<std::string, std::string> commands[] = {
         {"factor", "out r-only verify memory second-pass restart gpu-memory gpus device trace " + common + reading +
                        factoring + "compact-wy keep-s full-t "},
-        {"lstsq", "out rcond memory device trace " + common + reading + factoring},
+        {"lstsq", "out rcond refuse-deficient memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
                      common + factoring + "compact-wy keep-s full-t "},

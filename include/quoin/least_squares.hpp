@@ -43,9 +43,9 @@ struct LeastSquares {
 /// A is m×n, B m×p, p >= 0. A row-major A and a column-major one give the same bits. Method (Golub 1965): for m >= n, A
 /// = QR and R X = (QᵀB)(0:n, :). The residual norms are the column norms of the other rows of QᵀB, or of B − Q₁Q₁ᵀB if
 /// the thin Q₁ is held explicitly. For m < n, Aᵀ = QR and X = Q [R⁻ᵀB; 0]. If A has no full rank, R⁻¹ is the
-/// pseudoinverse of an R of lower rank, from a complete orthogonal decomposition of R (Hanson and Lawson 1969). It
-/// comes from the SVD of R if `rcond` is given, or if the pivots do not show the rank. docs/pivoting.md has the
-/// mathematics. On a GPU a deficient A is an error.
+/// pseudoinverse of an R of lower rank, from a complete orthogonal decomposition of R (Hanson and Lawson 1969), or
+/// from the SVD of R if its pivots do not show the rank or `rcond` drops more than rounding errors. docs/pivoting.md
+/// has the mathematics. On a GPU a deficient A is an error.
 ///
 /// Each x_j solves exactly a problem with A + ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k =
 /// min(m, n) (Higham 2002, chapters 20 and 21). For deficient A, ΔA_j also takes A to the rank that is returned; with

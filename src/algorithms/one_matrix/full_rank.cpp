@@ -132,9 +132,8 @@ RankTest test_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, 
     } else if (solver.rcond == -1 && k > 0 && !(estimate > default_tolerance<T>)) {
         test.is_full = false;
         test.rank = -1;
-        // columns of R have errors of O(ku), and of 8√k u if the matrix was perturbed
-        const double size = static_cast<double>(k);
-        test.tolerance = std::max(10.0, perturbed_condition < 0 ? size : 8 * size) * Scalar<T>::u;
+        // a perturbed matrix has errors of 8√k u in each of k columns
+        test.tolerance = rounding_of_r<T>(perturbed_condition < 0 ? k : 8 * k);
     }
     if (!test.is_full && (solver.refuse_deficient || !std::is_same_v<D, Host>)) {
         const double compared = solver.rcond == -1 ? default_tolerance<T> : solver.rcond;

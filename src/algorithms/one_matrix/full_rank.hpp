@@ -2,6 +2,7 @@
 
 // The decision whether a triangular factor has full rank.
 
+#include <algorithm>
 #include <span>
 
 #include "primitives.hpp"
@@ -15,6 +16,12 @@ void require_rcond(double rcond);
 /// The reciprocal condition, with columns of unit norm, that a matrix of full rank exceeds if rcond is −1.
 template <class T>
 constexpr double default_tolerance = 10 * Scalar<T>::u;
+
+/// Returns the size of the rounding errors of R, k×k, relative to its columns, as a tolerance for the rank.
+template <class T>
+double rounding_of_r(Index k) {
+    return static_cast<double>(std::max<Index>(10, k)) * Scalar<T>::u;
+}
 
 /// Whether σ_i > rcond σ₁ for all i of k singular values, by an estimate of κ₁. σ_k/σ₁ >= 1/(kκ₁), and an estimate is
 /// rarely below κ₁/3 (Higham 1988).

@@ -19,12 +19,12 @@
 namespace quoin {
 namespace {
 
-/// Returns A P = QR with greedy pivots, by reflectors.
+/// Returns A P = QR by reflectors.
 template <class T>
-QR<T, Host> pivoted(Context<Host>& ctx, MatrixView<const T> A, Pivots pivots) {
+QR<T, Host> pivoted(Context<Host>& ctx, MatrixView<const T> A) {
     Options options;
     options.method = BlockedHouseholder{};
-    options.pivoting = Pivoting{.kind = pivots};
+    options.pivoting = Pivoting{};
     options.check_finite = false;
     return qr<T, Host>(ctx, A, options);
 }
@@ -55,12 +55,15 @@ private:
 /// Returns the largest r < k such that the leading r×r triangle, with unit columns, has 1/κ₁ above the tolerance.
 template <class T>
 Index DeficientTriangle<T>::find_rank(Context<Host>& ctx, MatrixView<const T> R2, double tolerance) const {
-    Index r = 0, above = R2.cols;
-    while (above - r > 1) {
-        const Index tried = r + (above - r) / 2;
+    Index r = 0, above = R2.cols, shown = 0;
+    const auto narrow = [&](Index tried) {
+        if (tried <= r || tried >= above) return;
         const double kappa = inspect_triangle<T>(ctx, R2.block({0, tried}, {0, tried})).scaled_condition;
         (1 / kappa > tolerance ? r : above) = tried;
-    }
+    };
+    for (Index j = 0; j < R2.cols; ++j) shown += std::abs(R2(j, j)) > tolerance * std::abs(R2(0, 0));
+    for (const Index guess : {shown, shown + 1, shown - 1}) narrow(guess);
+    while (above - r > 1) narrow(r + (above - r) / 2);
     return r;
 }
 
@@ -78,14 +81,14 @@ DeficientTriangle<T>::DeficientTriangle(Context<Host>& ctx, MatrixView<const T> 
     }
 
     // S P = Q₂ [R₁₁ R₁₂; 0 R₂₂]
-    const QR<T, Host> f = pivoted<T>(ctx, S.view(), Pivots::Auto);
+    const QR<T, Host> f = pivoted<T>(ctx, S.view());
     const Matrix<T> R2 = f.r(ctx);
     const auto pivots = f.permutation();
     rank_ = is_scaled ? find_rank(ctx, R2.view(), test.tolerance) : test.rank;
-    // as much as the SVD may drop
+    // E is no larger than the SVD allows, or than rounding errors
+    const double most = is_scaled ? test.tolerance : rounding_of_r<T>(k);
     const auto squares = [&](MatrixView<const T> A) { return entry_norms<T>(ctx, A).squares; };
-    const bool is_revealed = is_scaled && squares(R2.view().block({rank_, k}, {rank_, k})) <=
-                                              test.tolerance * test.tolerance * squares(R2.view());
+    const bool is_revealed = squares(R2.view().block({rank_, k}, {rank_, k})) <= most * most * squares(R2.view());
     Matrix<T> W;
     if (is_revealed) {
         Q2_ = f.form_q(ctx);
@@ -115,7 +118,7 @@ DeficientTriangle<T>::DeficientTriangle(Context<Host>& ctx, MatrixView<const T> 
     Matrix<T> Wt(k, rank_);
     for (Index j = 0; j < rank_; ++j)
         for (Index i = 0; i < k; ++i) Wt(i, j) = W(j, order_[i]);
-    Wt_ = pivoted<T>(ctx, Wt.view(), Pivots::Greedy);
+    Wt_ = pivoted<T>(ctx, Wt.view());
     U_ = Wt_->r(ctx);
 }
 
