@@ -127,7 +127,8 @@ const struct {
 
 TYPED_TEST(LeastNorm, IsTheSolutionThatIsKnownExactly) {
     using T = TypeParam;
-    for (const auto& [m, n, r] : shapes) {
+    for (const auto& shape : shapes) {
+        const Index m = shape.m, n = shape.n, r = shape.r;
         SCOPED_TRACE(fmt::format("{}x{} of rank {}", m, n, r));
         Known<T> problem(m, n, r, 3);
         const MatrixView<const T> A = problem.A.view(), B = problem.B.view();

@@ -297,14 +297,15 @@ nb::object qr_stack(const Array<T, D>& array, const Options& options, const Wher
 
 /// Solves min ‖A X − B‖ for a stack, with a B of the same leading dimensions, or for a list.
 template <class T, class D, class Given>
-nb::tuple solve_batch(const Given& a, const Given& b, const Solver& solver, const nb::object& method, const Where<D>& where,
-                      bool check_finite) {
+nb::tuple solve_batch(const Given& a, const Given& b, const Solver& solver, const nb::object& method,
+                      const Where<D>& where, bool check_finite) {
     using F = Factorizations<T, D>;
     const auto &A = F::operand(a), &B = F::operand(b);
     const Options options = options_of(method, check_finite);
     const Home<D> home(where);
     auto s = result_of(home, where, F::flops_of(A), [&](Context<D>& ctx) {
-        return least_squares<T, D>(ctx, Operands<T, D>(ctx, A).view, Operands<T, D>(ctx, B).view, solver_of(solver), options);
+        return least_squares<T, D>(ctx, Operands<T, D>(ctx, A).view, Operands<T, D>(ctx, B).view, solver_of(solver),
+                                   options);
     });
     if constexpr (std::is_same_v<Given, Array<T, D>>) {
         return F::solution(std::move(s), true, A.shape(), A.rows(), A.cols(), B.cols(), home, where);

@@ -1,6 +1,6 @@
 // The pseudoinverse of a triangular R of deficient rank r. D scales the columns of R to norms from 1 to 2, or is I:
 //
-//     R D = Q₂ [W; E] D         by QR with pivoting or by the SVD; E is negligible, and W r×k
+//     R D = Q₂ ([W; 0] + E) D         QR with pivoting, or the SVD; E is negligible, and W r×k
 //     (Wᵀ)(order, :) P₂ = Z [U; 0]    QR with pivoting, the longest columns of R first
 //     R⁺ ≈ Z U⁻ᵀ P₂ᵀ Q₂(:, 0:r)ᵀ
 
