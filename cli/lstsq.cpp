@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -25,7 +27,7 @@ namespace {
 struct LstsqArguments {
     CommonArguments common;
     std::string input, right_hand_sides, out;
-    double rcond = -1;
+    LeastSquaresOptions solver;
     Index memory = 0;
     MatrixFileOptions reading;
 };
@@ -46,7 +48,7 @@ decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, 
 
 template <class T, class D>
 LeastSquares<T, D> solve_streaming(Context<D>& ctx, const MatrixFile& A_file, const MatrixFile& b_file,
-                                   RowBlocks blocks, double rcond, StreamTimes& times) {
+                                   RowBlocks blocks, const LeastSquaresOptions& solver, StreamTimes& times) {
     const Index n = A_file.cols(), p = b_file.cols();
     StreamingR<T, D> stream(ctx, n, p);
     const RowReader<T> read = [&](Range rows, MatrixView<T> Ab) {
@@ -58,7 +60,7 @@ LeastSquares<T, D> solve_streaming(Context<D>& ctx, const MatrixFile& A_file, co
         naming_files<T>(A_file, b_file, rows.begin, [&] { stream.append(ctx, rows.size(), read); });
     });
     times = stream.times();
-    return stream.solve(ctx, rcond);
+    return stream.solve(ctx, solver);
 }
 
 /// Returns the options of the route, without its caps.
@@ -98,21 +100,21 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
         if (stream)
             StreamingR<T, D>(ctx, small.cols, some.cols).append(ctx, small, some);
         else
-            least_squares<T, D>(ctx, small, some, 0, options);
+            least_squares<T, D>(ctx, small, some, {}, options);
     });
 
     double transfer_in_seconds = -1;
     StreamTimes times;
     Stopwatch watch;
     const LeastSquares<T, D> solution = [&] {
-        if (stream) return solve_streaming<T>(ctx, A_file, b_file, stream->blocks, arguments.rcond, times);
+        if (stream) return solve_streaming<T>(ctx, A_file, b_file, stream->blocks, arguments.solver, times);
         const Matrix<T, D> A = read_matrix<T>(ctx, A_file), b = read_matrix<T>(ctx, b_file);
         transfer_in_seconds = watch.seconds();
         watch = {};
         ctx.reset_progress();
         const ProgressBar bar("solving", [&] { return ctx.flops_done() / std::get<Plan>(route.by).flops; });
         return naming_files<T>(A_file, b_file, 0,
-                               [&] { return least_squares<T, D>(ctx, A.view(), b.view(), arguments.rcond, options); });
+                               [&] { return least_squares<T, D>(ctx, A.view(), b.view(), arguments.solver, options); });
     }();
     wait(ctx);
     const double seconds = stream || transfers ? watch.seconds() : solution.report.seconds;
@@ -142,7 +144,10 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
             .add("gflops", gflops);
         add_device(line, device, transfer_in_seconds, transfer_out_seconds);
         if (transfers && stream) add_stream_times(line, times);
+        const std::vector<Index>& dependent = solution.dependent;
         line.add("condition", solution.condition)
+            .add("rank", solution.rank)
+            .add("dependent", std::vector<double>(dependent.begin(), dependent.end()))
             .add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()))
             .print();
         return;
@@ -154,6 +159,10 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     if (transfers && stream) print_stream_times(times);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     fmt::print("condition      {:.3g} (estimate of κ₁ of the triangular factor)\n", solution.condition);
+    fmt::print("rank           {} of {}\n", solution.rank, std::min(m, n));
+    if (!solution.dependent.empty())
+        fmt::print("dependent      {} {} (zero-based): without them the rank is the same\n", m < n ? "rows" : "columns",
+                   fmt::join(solution.dependent, ", "));
     if (p > 0) {
         const auto [least, largest] =
             std::minmax_element(solution.residual_norms.begin(), solution.residual_norms.end());
@@ -173,10 +182,11 @@ void add_lstsq(CLI::App& program) {
         "lstsq",
         "Solve min ‖Ax − b‖₂ and write x.npy.\n"
         "\n"
-        "A is m x n and of full rank, b m x p, x n x p. With fewer rows than columns, x is the solution of Ax = b "
-        "with\n"
-        "the least norm. A tall A larger than --memory, or than the memory of the GPU, is streamed. A numerically\n"
-        "rank-deficient A is an error.");
+        "A is m x n, b m x p, x n x p. If several x minimise it, as for m < n or dependent columns, x is the one of "
+        "least\n"
+        "norm, and the dependent columns are printed. A tall A larger than --memory, or than the memory of the GPU, "
+        "is\n"
+        "streamed. On a GPU a rank-deficient A is an error.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command
         .add_option("b", arguments->right_hand_sides,
@@ -190,11 +200,15 @@ void add_lstsq(CLI::App& program) {
         ->type_name("FILE");
     command
         .add_option(
-            "--rcond", arguments->rcond,
-            "Treat A as rank-deficient if 1/κ of its scaled R is at most this (default: 10u, u = 6e-8 in f32 and\n"
-            "1.1e-16 in f64)")
+            "--rcond", arguments->solver.rcond,
+            "Count singular values of A as zero if they are at most X times the largest. By default the rank does not\n"
+            "depend on the units of the unknowns: it is full if 1/κ is above 10u with columns of unit norm (u = 6e-8 "
+            "in\n"
+            "f32 and 1.1e-16 in f64)")
         ->check(number_between(0.0, 1.0))
         ->type_name("X");
+    command.add_flag("--refuse-deficient", arguments->solver.refuse_deficient,
+                     "Stop with an error if the rank of A is not full");
     add_memory_argument(command, arguments->memory);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
@@ -205,8 +219,9 @@ void add_lstsq(CLI::App& program) {
         "\n"
         "Prints the residual norms ‖Ax − b‖₂, an estimate of κ₁, the wall time in seconds, and 10^9 flop/s by the\n"
         "standard count 2mn² − 2n³/3 + p(4mn − n²). --json prints rows, cols, right_hand_sides, dtype, method,\n"
-        "seconds, gflops, device, condition and residual_norms on one line. On a GPU it adds start_up_seconds,\n"
-        "transfer_in_seconds and transfer_out_seconds; a stream adds the times that `quoin factor --help` explains.");
+        "seconds, gflops, device, condition, rank, dependent and residual_norms on one line. On a GPU it adds\n"
+        "start_up_seconds, transfer_in_seconds and transfer_out_seconds; a stream adds the times that `quoin factor\n"
+        "--help` explains.");
     command.callback([arguments] {
         if (arguments->input == "-" && arguments->right_hand_sides == "-")
             throw CLI::ValidationError("b", "A is read from standard input, so b needs a file");

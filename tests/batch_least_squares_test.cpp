@@ -181,9 +181,10 @@ TYPED_TEST(BatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed) {
         const Index count = 20;
         Matrix<T> all = random_normal<T>(m, n * count), B = random_normal<T>(m, count, 3);
         auto clean = least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1));
+        const LeastSquaresOptions refusing{.refuse_deficient = true};
         const auto message = [&] {
             try {
-                (void)least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1));
+                (void)least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1), refusing);
             } catch (const Error& e) {
                 return std::string(e.what());
             }
@@ -192,10 +193,10 @@ TYPED_TEST(BatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed) {
         // two equal rows and columns of matrix 7
         for (Index j = 0; j < n; ++j) all(1, 7 * n + j) = all(0, 7 * n + j);
         for (Index i = 0; i < m; ++i) all(i, 7 * n + 1) = all(i, 7 * n);
-        EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1)), RankDeficient);
+        EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1), refusing), RankDeficient);
         EXPECT_NE(message().find("matrix 7 of the batch"), std::string::npos) << message();
         B(m - 1, 5) = std::numeric_limits<T>::infinity();
-        EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1)), NonFiniteEntry);
+        EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1), refusing), NonFiniteEntry);
         EXPECT_NE(message().find("matrix 5 of B"), std::string::npos) << message();
         all(0, 3 * n + 1) = std::numeric_limits<T>::quiet_NaN();
         try {
@@ -206,7 +207,7 @@ TYPED_TEST(BatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed) {
             EXPECT_EQ(e.col, 1);
             EXPECT_NE(std::string(e.what()).find("matrix 3 of the batch"), std::string::npos) << e.what();
         }
-        auto s = least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1), -1, this->unchecked());
+        auto s = least_squares<T>(this->ctx, this->in(all, n), this->in(B, 1), refusing, this->unchecked());
         for (Index b = 0; b < count; ++b) {
             SCOPED_TRACE(b);
             if (b == 3 || b == 5 || b == 7) {
@@ -217,7 +218,7 @@ TYPED_TEST(BatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed) {
             }
         }
         const Matrix<T> three = random_normal<T>(m, 3 * count);
-        auto of_three = least_squares<T>(this->ctx, this->in(all, n), this->in(three, 3), -1, this->unchecked());
+        auto of_three = least_squares<T>(this->ctx, this->in(all, n), this->in(three, 3), refusing, this->unchecked());
         for (const Index b : {3, 7}) {
             const auto X = of_three.X[b];
             for (Index c = 0; c < 3; ++c) {
@@ -236,7 +237,7 @@ TYPED_TEST(BatchLeastSquares, OfSeveralShapesTheFirstMatrixThatIsRefusedIsNamed)
         problems.add(random_normal<T>(m, n), random_normal<T>(m, 1, 3));
     const auto message = [&] {
         try {
-            (void)least_squares<T>(this->ctx, this->of(problems.A), this->of(problems.B));
+            (void)least_squares<T>(this->ctx, this->of(problems.A), this->of(problems.B), {.refuse_deficient = true});
         } catch (const Error& e) {
             return std::string(e.what());
         }
@@ -250,7 +251,8 @@ TYPED_TEST(BatchLeastSquares, OfSeveralShapesTheFirstMatrixThatIsRefusedIsNamed)
     EXPECT_NE(message().find("matrix 2 of the batch"), std::string::npos) << message();
     spoil(1);
     EXPECT_NE(message().find("matrix 1 of the batch"), std::string::npos) << message();
-    EXPECT_THROW((void)least_squares<T>(this->ctx, qr<T>(this->ctx, this->of(problems.A)), this->of(problems.B)),
+    EXPECT_THROW((void)least_squares<T>(this->ctx, qr<T>(this->ctx, this->of(problems.A)), this->of(problems.B),
+                                        {.refuse_deficient = true}),
                  RankDeficient);
 }
 
@@ -294,7 +296,8 @@ TYPED_TEST(BatchLeastSquares, AFactorizationServesManyTimes) {
     const auto g = qr<T>(this->ctx, this->in(C, 4));
     auto far = least_squares<T>(this->ctx, g, this->in(right, 1));
     this->expect_law(this->in(C, 4), this->in(right, 1), far);
-    EXPECT_THROW((void)least_squares<T>(this->ctx, g, this->in(right, 1), 1), RankDeficient);
+    EXPECT_THROW((void)least_squares<T>(this->ctx, g, this->in(right, 1), {.rcond = 1, .refuse_deficient = true}),
+                 RankDeficient);
 
     const Matrix<T> wide = random_normal<T>(3, 5);
     EXPECT_THROW((void)least_squares<T>(this->ctx, qr<T>(this->ctx, this->only(wide)), this->in(right, 1)),
@@ -322,8 +325,8 @@ TYPED_TEST(BatchLeastSquares, RefusesWhatDoesNotFit) {
     const Matrix<T> A = random_normal<T>(6, 4 * 3), B = random_normal<T>(6, 3), short_B = random_normal<T>(5, 3);
     EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(A, 4), this->in(short_B, 1)), InvalidArgument);
     EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(A, 2), this->in(B, 1)), InvalidArgument);
-    EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(A, 4), this->in(B, 1), -0.5), InvalidArgument);
-    EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(A, 4), this->in(B, 1), 2), InvalidArgument);
+    EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(A, 4), this->in(B, 1), {.rcond = -0.5}), InvalidArgument);
+    EXPECT_THROW((void)least_squares<T>(this->ctx, this->in(A, 4), this->in(B, 1), {.rcond = 2}), InvalidArgument);
 }
 
 TYPED_TEST(BatchLeastSquares, OrthonormalizeIsTheThinQ) {

@@ -99,7 +99,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
     const std::pair<std::string, std::string> commands[] = {
         {"factor", "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol device trace " +
                        common + reading + factoring + "compact-wy keep-s full-t "},
-        {"lstsq", "out rcond memory device trace " + common + reading + factoring},
+        {"lstsq", "out rcond refuse-deficient memory device trace " + common + reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
                      common + factoring + "compact-wy keep-s full-t "},
@@ -1272,7 +1272,7 @@ TYPED_TEST(CliTyped, LeastSquaresFindsTheSolution) {
         EXPECT_EQ(json_value(outcome.out, "method") == "\"streaming-tsqr\"", !memory.empty()) << outcome.out;
         EXPECT_EQ(json_keys(outcome.out),
                   (std::vector<std::string>{"rows", "cols", "right_hand_sides", "dtype", "method", "seconds", "gflops",
-                                            "device", "condition", "residual_norms"}));
+                                            "device", "condition", "rank", "dependent", "residual_norms"}));
         const auto solution = load<TypeParam>("x.npy");
         ASSERT_EQ(solution.rows(), 12);
         ASSERT_EQ(solution.cols(), 3);
@@ -1319,7 +1319,7 @@ TEST_F(Cli, LstsqDoesNotTakeDecimalCommasForTwoRightHandSides) {
     EXPECT_EQ(load<double>("y.npy").cols(), 2);
 }
 
-/// 1/κ₁ of the scaled R of columns 1 and 1 ± 0.1 is between 0.01 and 0.5.
+/// Columns 1 and 1 ± 0.1 have σ₂/σ₁ of about 0.05.
 TEST_F(Cli, RcondIsHeededWithAndWithoutMemory) {
     Matrix<double> A(4000, 2), b(4000, 1);
     for (Index i = 0; i < 4000; ++i) {
@@ -1334,9 +1334,41 @@ TEST_F(Cli, RcondIsHeededWithAndWithoutMemory) {
         const Outcome solved = quoin_run("lstsq A.npy b.npy --out x.npy --json --rcond 0.01" + memory);
         ASSERT_EQ(solved.exit_code, 0) << solved.err;
         EXPECT_EQ(json_value(solved.out, "method") == "\"streaming-tsqr\"", !memory.empty()) << solved.out;
-        expect_error(quoin_run("lstsq A.npy b.npy --out x.npy --rcond 0.5" + memory),
-                     exit_code_of(ErrorCode::RankDeficient), {});
+        EXPECT_EQ(json_value(solved.out, "rank"), "2");
+        const Outcome truncated = quoin_run("lstsq A.npy b.npy --out x.npy --json --rcond 0.5" + memory);
+        ASSERT_EQ(truncated.exit_code, 0) << truncated.err;
+        EXPECT_EQ(json_value(truncated.out, "rank"), "1");
+        expect_error(quoin_run("lstsq A.npy b.npy --out y.npy --refuse-deficient --rcond 0.5" + memory),
+                     exit_code_of(ErrorCode::RankDeficient), {"nearly linearly dependent"});
     }
+}
+
+/// Equal columns have equal coefficients in the solution of least norm.
+TEST_F(Cli, LeastSquaresOfDeficientRank) {
+    save_system<double>(2000, 6, 1);
+    auto A = load<double>("A.npy");
+    for (Index i = 0; i < 2000; ++i) A(i, 5) = A(i, 1);
+    save("deficient.npy", A);
+    for (const std::string memory : {"", " --memory 40KiB"}) {
+        SCOPED_TRACE(memory);
+        const Outcome told = quoin_run("lstsq deficient.npy b.npy --out x.npy" + memory);
+        ASSERT_EQ(told.exit_code, 0) << told.err;
+        EXPECT_NE(told.out.find("rank           5 of 6\n"), std::string::npos) << told.out;
+        EXPECT_NE(told.out.find("dependent      columns "), std::string::npos) << told.out;
+        const auto x = load<double>("x.npy");
+        EXPECT_NEAR(x(1, 0), x(5, 0), 1e-13);
+        const Outcome outcome = quoin_run("lstsq deficient.npy b.npy --out x.npy --json" + memory);
+        EXPECT_TRUE(json_value(outcome.out, "dependent") == "[5]" || json_value(outcome.out, "dependent") == "[1]")
+            << outcome.out;
+    }
+    Matrix<double> twice(1, 3), three(1, 1);
+    std::fill_n(twice.data(), 3, 1.0);
+    three(0, 0) = 3;
+    save("wide.npy", twice);
+    save("three.npy", three);
+    const Outcome wide = quoin_run("lstsq wide.npy three.npy --out x.npy");
+    EXPECT_NE(wide.out.find("rank           1 of 1\n"), std::string::npos) << wide.out;
+    EXPECT_EQ(wide.out.find("dependent"), std::string::npos) << wide.out;
 }
 
 TEST_F(Cli, UnderdeterminedSystemsAreSolved) {
@@ -1356,7 +1388,7 @@ TEST_F(Cli, LeastSquaresRefusesWhatItCannotSolve) {
     for (Index i = 0; i < 2000; ++i) A(i, 5) = 2 * A(i, 1);
     save("deficient.npy", A);
     for (const std::string memory : {"", " --memory 40KiB"}) {
-        expect_error(quoin_run("lstsq deficient.npy b.npy --out x.npy" + memory),
+        expect_error(quoin_run("lstsq deficient.npy b.npy --out x.npy --refuse-deficient" + memory),
                      exit_code_of(ErrorCode::RankDeficient), {"columns 1 and 5 of the 2000x6 matrix"});
         save("short.npy", random_normal<double>(1999, 1));
         expect_error(quoin_run("lstsq A.npy short.npy --out x.npy" + memory), exit_code_of(ErrorCode::InvalidArgument),

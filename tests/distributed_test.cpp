@@ -657,12 +657,13 @@ TYPED_TEST(DistributedTest, LeastSquaresObeysTheLaw) {
                     const auto rows = spread.rows(m, n, ranks)[comm.rank()];
                     for (const Method method : {Method::TSQR, Method::Auto}) {
                         const Padded<T> A_mine(A.view().row_block(rows)), B_mine(B.view().row_block(rows));
-                        const auto s = least_squares<T, Host>(ctx, comm, A_mine.view(), B_mine.view(), 0, with(method));
+                        const auto s =
+                            least_squares<T, Host>(ctx, comm, A_mine.view(), B_mine.view(), {.rcond = 0}, with(method));
                         EXPECT_TRUE(same_as_on_root<T>(ctx, comm, s.X.view()));
                         EXPECT_TRUE(same_as_on_root<T>(ctx, comm, MatrixView<const T>(s.residual_norms.data(), p, 1)));
                         if (matrix_class != Gallery::NearOverflow) {
                             const auto f = qr(ctx, comm, A_mine.view(), with(method));
-                            const auto again = least_squares<T, Host>(ctx, f, B_mine.view(), 0);
+                            const auto again = least_squares<T, Host>(ctx, f, B_mine.view(), {.rcond = 0});
                             EXPECT_TRUE(same_bits<T>(again.X.view(), s.X.view()));
                             EXPECT_EQ(again.residual_norms, s.residual_norms);
                             EXPECT_EQ(again.condition, s.condition);
@@ -744,7 +745,7 @@ TYPED_TEST(DistributedTest, PowersOfTwoScaleSolutionsAndSingularValues) {
                 Context<Host> ctx(1);
                 const auto rows = spreads[0].rows(m, n, ranks)[comm.rank()];
                 const auto solve = [&](const Matrix<T>& M) {
-                    return least_squares<T, Host>(ctx, comm, M.view().row_block(rows), B0.view().row_block(rows), -1,
+                    return least_squares<T, Host>(ctx, comm, M.view().row_block(rows), B0.view().row_block(rows), {},
                                                   with(Method::TSQR));
                 };
                 if (e > 0) {

@@ -266,7 +266,7 @@ TYPED_TEST(GramSchmidtTest, RefusesWhatItCannotDo) {
         refuses([&] { qr(this->ctx, wide.view(), scheme.options()); }, "rows");
         refuses([&] { qr(this->ctx, A.view(), scheme.options(0, QForm::Reflectors)); }, "reflectors");
         if (scheme.unconditional()) continue;
-        refuses([&] { least_squares(this->ctx, A.view(), b.view(), -1, scheme.options(0, QForm::Any)); },
+        refuses([&] { least_squares(this->ctx, A.view(), b.view(), {}, scheme.options(0, QForm::Any)); },
                 "orthonormal");
         refuses([&] { svd(this->ctx, A.view(), true, scheme.options(0, QForm::Any)); }, "orthonormal");
         refuses([&] { to_lapack(this->ctx, qr(this->ctx, A.view(), scheme.options(0, QForm::Any))); }, "orthonormal");

@@ -88,4 +88,9 @@ inline lapack_int tpmqrt(char side, char trans, MatrixView<const float> V, Matri
                                 Tf.data, Tf.ld, A.data, A.ld, B.data, B.ld, work.data());
 }
 
+/// gelsd: B, of max(m, n) rows, becomes the X of least norm; s receives the singular values of A, which is lost.
+inline lapack_int gelsd(MatrixView<double> A, MatrixView<double> B, double* s, double rcond, lapack_int* rank) {
+    return LAPACKE_dgelsd(LAPACK_COL_MAJOR, A.rows, A.cols, B.cols, A.data, A.ld, B.data, B.ld, s, rcond, rank);
+}
+
 }  // namespace quoin::test::lapack

@@ -146,7 +146,7 @@ TYPED_TEST(LeastSquaresTest, AFactorizationServesManyTimes) {
     }
 }
 
-TYPED_TEST(LeastSquaresTest, RankDeficiencyIsAnErrorAndNotAnAnswer) {
+TYPED_TEST(LeastSquaresTest, RankDeficiencyIsAnErrorOnRequest) {
     using T = TypeParam;
     for (const auto& [m, n] : {std::pair<Index, Index>{60, 12}, {1200, 100}})
         for (const Gallery matrix_class :
@@ -155,15 +155,16 @@ TYPED_TEST(LeastSquaresTest, RankDeficiencyIsAnErrorAndNotAnAnswer) {
             SCOPED_TRACE(shape_name(m, n) + " " + to_string(matrix_class));
             const Matrix<T> A = generate<T>(matrix_class, m, n), wide = transposed<T>(A.view());
             const Matrix<T> B = random_normal<T>(m, 2, 5), B_wide = random_normal<T>(n, 2, 5);
+            const LeastSquaresOptions refusing{.refuse_deficient = true};
             try {
-                least_squares(this->ctx, A.view(), B.view());
+                least_squares(this->ctx, A.view(), B.view(), refusing);
                 ADD_FAILURE() << "no RankDeficient";
             } catch (const RankDeficient& e) {
                 EXPECT_LE(e.rcond, 10 * unit_roundoff<T>);
                 EXPECT_NE(std::string(e.what()).find(shape_name(m, n)), std::string::npos) << e.what();
             }
-            EXPECT_THROW(least_squares(this->ctx, wide.view(), B_wide.view()), RankDeficient);
-            EXPECT_THROW(least_squares(this->ctx, qr(this->ctx, A.view()), B.view()), RankDeficient);
+            EXPECT_THROW(least_squares(this->ctx, wide.view(), B_wide.view(), refusing), RankDeficient);
+            EXPECT_THROW(least_squares(this->ctx, qr(this->ctx, A.view()), B.view(), refusing), RankDeficient);
         }
 }
 
@@ -174,7 +175,7 @@ TYPED_TEST(LeastSquaresTest, DependentColumnsAreNamed) {
     const Matrix<T> wide = transposed<T>(A.view()), B = random_normal<T>(60, 1, 5), B_wide = random_normal<T>(12, 1, 5);
     const auto message = [&](const Matrix<T>& matrix, const Matrix<T>& right) -> std::string {
         try {
-            least_squares(this->ctx, matrix.view(), right.view());
+            least_squares(this->ctx, matrix.view(), right.view(), {.refuse_deficient = true});
         } catch (const RankDeficient& e) {
             return e.what();
         }
@@ -217,16 +218,29 @@ TYPED_TEST(LeastSquaresTest, GivesR) {
 TYPED_TEST(LeastSquaresTest, TheToleranceIsTheCallers) {
     using T = TypeParam;
     const Matrix<T> A = with_condition<T>(50, 6, 1e4), B = random_normal<T>(50, 1, 5);
-    EXPECT_NO_THROW(least_squares(this->ctx, A.view(), B.view()));
-    EXPECT_NO_THROW(least_squares(this->ctx, A.view(), B.view(), 1e-7));
-    EXPECT_THROW(least_squares(this->ctx, A.view(), B.view(), 1e-2), RankDeficient);
+    const auto rank = [&](const Matrix<T>& M, double rcond) {
+        const auto solution = least_squares(this->ctx, M.view(), B.view(), {.rcond = rcond});
+        EXPECT_EQ(solution.dependent.size(), static_cast<std::size_t>(6 - solution.rank));
+        const LeastSquaresOptions refusing{.rcond = rcond, .refuse_deficient = true};
+        if (solution.rank == 6) {
+            EXPECT_NO_THROW(least_squares(this->ctx, M.view(), B.view(), refusing));
+        } else {
+            EXPECT_THROW(least_squares(this->ctx, M.view(), B.view(), refusing), RankDeficient);
+        }
+        return solution.rank;
+    };
+    EXPECT_EQ(rank(A, -1), 6);
+    EXPECT_EQ(rank(A, 1e-7), 6);
+    EXPECT_EQ(rank(A, 9e-5), 6);
+    EXPECT_LT(rank(A, 1.1e-4), 6);
+    EXPECT_EQ(rank(A, 1), 0);
     // numerically dependent columns whose R has no zero on its diagonal
     const Matrix<T> D = generate<T>(Gallery::RankDeficientNumerical, 50, 6);
-    EXPECT_THROW(least_squares(this->ctx, D.view(), B.view()), RankDeficient);
-    EXPECT_NO_THROW(least_squares(this->ctx, D.view(), B.view(), 0));
+    EXPECT_EQ(rank(D, -1), 3);
+    EXPECT_EQ(rank(D, 0), 6);
 }
 
-/// Columns (1, 0) and (1, s): of unit norm, and 1/κ₁ = s/(2 + 2s).
+/// Columns (1, 0) and (1, s): of unit norm, 1/κ₁ = s/(2 + 2s) and, up to O(s²), σ₂/σ₁ = s/2.
 template <class T>
 Matrix<T> two_columns(double s) {
     Matrix<T> A = filled<T>(2, 2, 1);
@@ -240,17 +254,19 @@ TYPED_TEST(LeastSquaresTest, EveryRouteTakesTheToleranceAndDefaultsToTenU) {
     const double u = unit_roundoff<T>;
     const Matrix<T> b = filled<T>(2, 1, 1);
     const auto routes = [&](const Matrix<T>& A, auto check) {
-        check([&](auto... rcond) { return least_squares(this->ctx, A.view(), b.view(), rcond...); });
-        check([&](auto... rcond) { return least_squares(this->ctx, qr(this->ctx, A.view()), b.view(), rcond...); });
+        const auto of = [](double rcond) { return LeastSquaresOptions{.rcond = rcond, .refuse_deficient = true}; };
+        check([&](double rcond = -1) { return least_squares(this->ctx, A.view(), b.view(), of(rcond)); });
+        check(
+            [&](double rcond = -1) { return least_squares(this->ctx, qr(this->ctx, A.view()), b.view(), of(rcond)); });
         // a third unknown that no equation needs
         Matrix<T> wide = filled<T>(2, 3, 0);
         for (Index i = 0; i < 2; ++i) {
             for (Index j = 0; j < 2; ++j) wide(i, j) = A(j, i);
         }
-        check([&](auto... rcond) { return least_squares(this->ctx, wide.view(), b.view(), rcond...); });
+        check([&](double rcond = -1) { return least_squares(this->ctx, wide.view(), b.view(), of(rcond)); });
         StreamingR<T> stream(this->ctx, 2, 1);
         stream.append(this->ctx, A.view(), b.view());
-        check([&](auto... rcond) { return stream.solve(this->ctx, rcond...); });
+        check([&](double rcond = -1) { return stream.solve(this->ctx, of(rcond)); });
     };
     routes(two_columns<T>(30 * u), [&](auto solve) {
         EXPECT_NO_THROW(solve());
@@ -277,13 +293,13 @@ TYPED_TEST(LeastSquaresTest, PowersOfTwoScaleTheSolution) {
         for (const Method method : {Method::Auto, Method::BlockedHouseholder}) {
             const Options options{.method = method};
             const auto expected =
-                least_squares(this->ctx, integers<T>(m, n, 0).view(), integers<T>(m, 2, 0).view(), -1, options);
+                least_squares(this->ctx, integers<T>(m, n, 0).view(), integers<T>(m, 2, 0).view(), {}, options);
             for (const int e : exponents) {
                 for (const int of_b : exponents) {
                     if (std::abs(of_b - e) > Limits::max_exponent - 10) continue;
                     SCOPED_TRACE(fmt::format("{}x{}, A times 2^{}, b times 2^{}", m, n, e, of_b));
                     const auto f = least_squares(this->ctx, integers<T>(m, n, e).view(), integers<T>(m, 2, of_b).view(),
-                                                 -1, options);
+                                                 {}, options);
                     EXPECT_NEAR(f.condition, expected.condition, 1e-3 * expected.condition);
                     for (Index j = 0; j < 2; ++j) {
                         for (Index i = 0; i < n; ++i) {
@@ -399,7 +415,7 @@ TYPED_TEST(LeastSquaresTest, ArgumentsThatDoNotFit) {
     r_only.q = QForm::None;
     EXPECT_THROW(least_squares(this->ctx, qr(this->ctx, A.view(), r_only), B_fits.view()), InvalidArgument);
     // without a factorization of the caller's, the form that is needed is taken
-    EXPECT_NO_THROW(least_squares(this->ctx, A.view(), B_fits.view(), -1, r_only));
+    EXPECT_NO_THROW(least_squares(this->ctx, A.view(), B_fits.view(), {}, r_only));
 }
 
 TYPED_TEST(LeastSquaresTest, TheSameBitsForAnyNumberOfThreads) {

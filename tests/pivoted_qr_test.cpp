@@ -403,8 +403,7 @@ TYPED_TEST(PivotedQR, NamesBadInput) {
     const Matrix<T> A = random_normal<T>(30, 20), b = random_normal<T>(30, 1);
     Matrix<T> Q(30, 20), R(20, 20);
     EXPECT_THROW(qr(this->ctx, A.view(), Q.view(), R.view(), pivoted({})), InvalidArgument);
-    EXPECT_THROW(least_squares(this->ctx, A.view(), b.view(), -1, pivoted({})), InvalidArgument);
-    EXPECT_THROW(least_squares(this->ctx, qr(this->ctx, A.view(), pivoted({})), b.view()), InvalidArgument);
+    EXPECT_THROW(least_squares(this->ctx, A.view(), b.view(), {}, pivoted({})), InvalidArgument);
     for (const Pivots kind : every_pivots) {
         Matrix<T> bad = random_normal<T>(400, 130);
         bad(17, 101) = std::numeric_limits<T>::quiet_NaN();

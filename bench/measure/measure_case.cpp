@@ -141,7 +141,7 @@ Measurement measure_lstsq(Context<Host>& ctx, MatrixView<const T> A, const Measu
         [&] {
             const Stopwatch watch;
             const LeastSquares<T> solution =
-                least_squares<T, Host>(ctx, A, b.view(), -1, options_of(Operation::Lstsq, settings.options));
+                least_squares<T, Host>(ctx, A, b.view(), {}, options_of(Operation::Lstsq, settings.options));
             const double seconds = watch.seconds();
             result.method = solution.report.method;
             return seconds;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "quoin/qr.hpp"
+#include "quoin/least_squares.hpp"
 
 namespace quoin {
 
@@ -199,37 +199,37 @@ Batch<T, D> orthonormalize(Context<D>& ctx, BatchView<T, D> A, Options options =
 template <class T, class D = Host>
 struct BatchedLeastSquares {
     Batch<T, D> X;               ///< n×p_b
-    Batch<T, D> residual_norms;  ///< p_b×1: ‖A x_j − b_j‖₂; exact zeros for m <= n
+    Batch<T, D> residual_norms;  ///< p_b×1: ‖A x_j − b_j‖₂; exact zeros for rank m
     Batch<T, D> conditions;      ///< 1×1: κ₁ of the triangular factor, or an estimate; infinite beyond T's range
     Batch<T, D> R;               ///< k×k, k = min(m, n): triangular factor of A_b, or of its transpose for m < n
+    std::vector<Index> ranks;    ///< one a matrix; of no meaning where X is NaN
 };
 
-/// Solves a full-rank least-squares problem for every matrix of a batch, A_b m×n and B_b m×p_b: the minimiser for m >=
-/// n, the solution of least norm for m < n. Backward errors and refusals are those that `least_squares` has for one
-/// matrix.
+/// Solves min ‖A_b X_b − B_b‖ for every matrix of a batch, A_b m×n of any rank and B_b m×p_b: the X of least norm.
+/// Backward errors and refusals are those that `least_squares` has for one matrix. It computes no singular values.
 ///
 /// A B of stride 0 is one right-hand side for all matrices. Small matrices are solved several at once, as `qr` factors
 /// them. A matrix that this method refuses (deficient rank, or near an end of T's range) is solved by the single
-/// `least_squares`. So are all matrices if `options` make `qr` work matrix by matrix. 2 max(m, n)k² + k³/3 + 4mnp flops
-/// each.
+/// `least_squares`. So are all matrices if `options` make `qr` work matrix by matrix, and with an rcond other than −1
+/// those whose κ₁ does not show that the rank is full. 2 max(m, n)k² + k³/3 + 4mnp flops each.
 ///
 /// Throws InvalidArgument, and NonFiniteEntry, RankDeficient and NumericalBreakdown, which name the first failing
 /// matrix. With check_finite = false a failing matrix gets NaN in X, residual norms and condition instead, and the
 /// results of the other matrices are not affected. On a GPU, small matrices near an end of T's range then get NaN, too,
-/// and the call does not wait if all matrices are small.
+/// and the call does not wait if all matrices are small and rcond is −1.
 ///
 ///     auto s = least_squares(ctx, BatchView<const double>(a, 16, 8, 16, 128, count),
 ///                            BatchView<const double>(b, 16, 1, 16, 16, count));
 ///     // s.X[0], s.residual_norms[0], s.conditions[0]
 template <class T, class D>
 BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A,
-                                        std::type_identity_t<BatchView<const T, D>> B, double rcond = -1,
-                                        Options options = {});
+                                        std::type_identity_t<BatchView<const T, D>> B,
+                                        const LeastSquaresOptions& solver = {}, Options options = {});
 template <class T, class D>
 BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<T, D> A,
-                                        std::type_identity_t<BatchView<const T, D>> B, double rcond = -1,
-                                        Options options = {}) {
-    return least_squares<T, D>(ctx, BatchView<const T, D>(A), B, rcond, options);
+                                        std::type_identity_t<BatchView<const T, D>> B,
+                                        const LeastSquaresOptions& solver = {}, Options options = {}) {
+    return least_squares<T, D>(ctx, BatchView<const T, D>(A), B, solver, options);
 }
 
 /// Solves with existing factorizations, m >= n: 4mnp + n²p + n³/3 flops each. Waits on a GPU.
@@ -237,6 +237,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<T, D> A,
 /// Throws InvalidArgument for m < n and for factorizations with QForm::None.
 template <class T, class D>
 BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& factorizations,
-                                        std::type_identity_t<BatchView<const T, D>> B, double rcond = -1);
+                                        std::type_identity_t<BatchView<const T, D>> B,
+                                        const LeastSquaresOptions& solver = {});
 
 }  // namespace quoin

@@ -109,26 +109,28 @@ template <class T, class D>
 RankPlan plan_ranks(const Context<D>& ctx, Index m, Index n, int ranks, Options options = {});
 
 /// Solves min ‖AX − B‖ for m >= n; A (h×n) and B (h×p) are this rank's rows. X, the residual norms and the condition
-/// are the same on every rank. Works as `least_squares` on one process; ranks and errors are as for `qr` above. Sends
-/// np words more along each edge of the tree, and broadcasts X. Throws InvalidArgument for m < n.
+/// are the same on every rank. Works as `least_squares` on one process, but computes no singular values and throws
+/// RankDeficient for an A of deficient rank. Ranks and errors are as for `qr` above. Sends np words more along each
+/// edge of the tree, and broadcasts X. Throws InvalidArgument for m < n.
 ///
 ///     auto s = least_squares(ctx, comm, A.view(), B.view());
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1,
+                                 std::type_identity_t<MatrixView<const T, D>> B, const LeastSquaresOptions& solver = {},
                                  Options options = {});
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1,
+                                 std::type_identity_t<MatrixView<const T, D>> B, const LeastSquaresOptions& solver = {},
                                  Options options = {}) {
-    return least_squares<T, D>(ctx, comm, MatrixView<const T, D>(A), B, rcond, options);
+    return least_squares<T, D>(ctx, comm, MatrixView<const T, D>(A), B, solver, options);
 }
 
 /// Solves with an existing factorization of A (m >= n); B (h×p) is this rank's rows. 4hnp + n²p flops. Every rank calls
 /// it. Throws InvalidArgument for m < n and with QForm::None, and NumericalBreakdown if R overflows.
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& factorization,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1);
+                                 std::type_identity_t<MatrixView<const T, D>> B,
+                                 const LeastSquaresOptions& solver = {});
 
 /// Computes A = U diag(s) Vᵀ for m >= n; A (h×n) is this rank's rows. `U` has this rank's rows, and s and Vᵀ are the
 /// same on every rank. Works as `svd` on one process; ranks and errors are as for `qr` above. Broadcasts U₁ and V of R

@@ -12,7 +12,7 @@ enum class ErrorCode {
     InvalidArgument,       ///< an argument is out of its domain; the message names it and says why
     NonFiniteEntry,        ///< the input holds NaN or Inf; the message names the first such entry
     NumericalBreakdown,    ///< a conditional method met a pivot it must not use; the message names the column
-    RankDeficient,         ///< a full-rank solver was given a numerically rank-deficient matrix
+    RankDeficient,         ///< a solver that needs full rank was given a numerically rank-deficient matrix
     OutOfMemory,           ///< memory that the call needs cannot be had; the message says how much
     UnreadableFile,        ///< missing, truncated or malformed input file
     UnwritableFile,        ///< output that cannot be created or written
@@ -63,7 +63,7 @@ struct NumericalBreakdown : Error {
     std::int64_t column;
 };
 
-/// A full-rank solver met a matrix with estimated reciprocal condition `rcond`, at or below its tolerance.
+/// A solver that needs full rank met a matrix with estimated reciprocal condition `rcond`, at or below its tolerance.
 struct RankDeficient : Error {
     RankDeficient(const std::string& message, double rcond_)
         : Error(ErrorCode::RankDeficient, message), rcond(rcond_) {}

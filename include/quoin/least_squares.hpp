@@ -8,61 +8,84 @@
 
 namespace quoin {
 
-/// Solution of min ‖AX − B‖, its residuals and a condition estimate.
+/// Choices for least squares.
+///
+///     least_squares(ctx, A.view(), B.view(), {.rcond = 1e-8});
+///     least_squares(ctx, A.view(), B.view(), {.refuse_deficient = true});
+struct LeastSquaresOptions {
+    /// Decides the rank. From 0 to 1: singular values σ_i <= rcond σ₁ of A count as zero, as in NumPy and in LAPACK's
+    /// gelsd; 0 accepts every A whose triangular factor is not exactly singular. −1: the rank is full if 1/κ₁ of
+    /// this factor, with its columns scaled to unit norm, is above 10u. The units of the unknowns then do not matter,
+    /// or the units of the equations for m < n.
+    double rcond = -1;
+    bool refuse_deficient = false;  ///< throw RankDeficient for an A without full rank
+    bool singular_values = false;   ///< compute the singular values of A from R: 8k³/3 flops
+};
+
+/// Solution of min ‖AX − B‖, its residuals, the rank and a condition estimate. k = min(m, n).
 template <class T, class D = Host>
 struct LeastSquares {
     Matrix<T, D> X;                       ///< n×p
-    std::vector<Real<T>> residual_norms;  ///< p values ‖A x_j − b_j‖₂; exact zeros for m <= n
+    std::vector<Real<T>> residual_norms;  ///< p values ‖A x_j − b_j‖₂; exact zeros for rank m
     double condition = 0;                 ///< estimate of κ₁ of the triangular factor
-    Report report;                        ///< of the factorization: of A, or of Aᵀ for m < n
+    Index rank = 0;                       ///< of A, decided by `tolerance`; 0 if A holds NaN or Inf
+    double tolerance = 0;                 ///< see LeastSquaresOptions::rcond
+    /// k − rank columns of A (rows for m < n), in order, that depend on the other ones; none if the rank is full.
+    std::vector<Index> dependent;
+    std::vector<Real<T>> singular_values;  ///< k values, descending, if the options ask for them
+    Report report;                         ///< of the factorization: of A, or of Aᵀ for m < n
     Matrix<T, D> R;    ///< min(m, n) rows and columns: the triangular factor of 2^-exponent A, or of Aᵀ
     int exponent = 0;  ///< not 0 only where R of A itself overflows or loses digits to underflow
 };
 
-/// Solves a full-rank least-squares problem: for m >= n the minimiser of ‖Ax − b‖₂, for m < n the solution of Ax = b of
-/// least ‖x‖₂.
+/// Solves min ‖Ax − b‖₂ for an A of any shape and rank. If several x minimise it, returns the x of least ‖x‖₂.
 ///
 /// A is m×n, B m×p, p >= 0. A row-major A and a column-major one give the same bits. Method (Golub 1965): for m >= n, A
 /// = QR and R X = (QᵀB)(0:n, :). The residual norms are the column norms of the other rows of QᵀB, or of B − Q₁Q₁ᵀB if
-/// the thin Q₁ is held explicitly. For m < n, Aᵀ = QR and X = Q [R⁻ᵀB; 0]. Each x_j solves exactly a problem with A +
-/// ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k = min(m, n) (Higham 2002, chapters 20 and 21).
-/// 2 max(m, n) k² + 4mnp flops; copies of A and B. Blocks until done. On a GPU A, B and X are in its memory; the call
+/// the thin Q₁ is held explicitly. For m < n, Aᵀ = QR and X = Q [R⁻ᵀB; 0]. If A has no full rank, R⁻¹ is the
+/// pseudoinverse of an R of lower rank, from a complete orthogonal decomposition of R (Hanson and Lawson 1969), or
+/// from the SVD of R if its pivots do not show the rank or `rcond` drops more than rounding errors. docs/pivoting.md
+/// has the mathematics. On a GPU a deficient A is an error.
+///
+/// Each x_j solves exactly a problem with A + ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k =
+/// min(m, n) (Higham 2002, chapters 20 and 21). For deficient A, ΔA_j also takes A to the rank that is returned; with
+/// rcond = −1 the norm of that part of a column is O(√k tolerance) times the column's. 2 max(m, n) k² + 4mnp flops;
+/// O(k³) more for deficient A; copies of A and B. Blocks until done. On a GPU A, B and X are in its memory; the call
 /// blocks until residual norms and condition are known, and X is ready for work enqueued on the context.
 ///
-/// Throws RankDeficient if 1/κ₁ of the triangular factor is at or below `rcond`. 1/κ₁ is estimated with columns scaled
-/// to unit norm, so the units of the unknowns do not matter. It is the relative distance to the nearest singular
-/// matrix. `rcond` is from 0, which accepts every matrix that is not exactly singular, to 1. -1 stands for 10u, a
-/// distance that rounding the entries of A alone may cover. If R or the norm of a column of B overflows, or R loses
-/// digits to underflow, it solves 2^-e A X = 2^-e B, which has the same X. Throws InvalidArgument on shapes that do not
-/// fit and for any other rcond, and NonFiniteEntry for NaN or Inf in A or B.
+/// If R or the norm of a column of B overflows, or R loses digits to underflow, it solves 2^-e A X = 2^-e B, which has
+/// the same X. Throws RankDeficient, which names the dependent columns, for a deficient A that is refused or on a GPU;
+/// InvalidArgument on shapes that do not fit and for any other rcond; and NonFiniteEntry for NaN or Inf in A or B.
 ///
 ///     auto s = least_squares(ctx, A.view(), B.view());
-///     // s.X, s.residual_norms, s.condition
+///     // s.X, s.residual_norms, s.rank, s.condition
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const T, D> B, double rcond = -1,
-                                 Options options = {});
+LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const T, D> B,
+                                 const LeastSquaresOptions& solver = {}, Options options = {});
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A, View<const T, D> B, double rcond = -1,
-                                 Options options = {}) {
-    return least_squares<T, D>(ctx, InputView<T, D>(A), B, rcond, options);
+LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<const T, D> A, View<const T, D> B,
+                                 const LeastSquaresOptions& solver = {}, Options options = {}) {
+    return least_squares<T, D>(ctx, InputView<T, D>(A), B, solver, options);
 }
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<T, D> A, View<const T, D> B, double rcond = -1,
-                                 Options options = {}) {
-    return least_squares<T, D>(ctx, InputView<T, D>(A), B, rcond, options);
+LeastSquares<T, D> least_squares(Context<D>& ctx, MatrixView<T, D> A, View<const T, D> B,
+                                 const LeastSquaresOptions& solver = {}, Options options = {}) {
+    return least_squares<T, D>(ctx, InputView<T, D>(A), B, solver, options);
 }
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, RowMajorView<const T, D> A, View<const T, D> B, double rcond = -1,
-                                 Options options = {}) {
-    return least_squares<T, D>(ctx, InputView<T, D>(A), B, rcond, options);
+LeastSquares<T, D> least_squares(Context<D>& ctx, RowMajorView<const T, D> A, View<const T, D> B,
+                                 const LeastSquaresOptions& solver = {}, Options options = {}) {
+    return least_squares<T, D>(ctx, InputView<T, D>(A), B, solver, options);
 }
 
-/// Solves with an existing factorization of A (m >= n): 4mnp + n²p flops.
+/// Solves with an existing factorization of A (m >= n), with or without pivoting: 4mnp + n²p flops. If a limit of
+/// `Pivoting` stopped the factorization, its rank is the most that the solution has.
 ///
 /// Throws InvalidArgument for m < n and for a factorization with QForm::None, and NumericalBreakdown if R overflows.
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond = -1);
+                                 std::type_identity_t<MatrixView<const T, D>> B,
+                                 const LeastSquaresOptions& solver = {});
 
 /// Estimates κ₁(R) for an n×n upper triangular R in host memory (Hager 1984, Higham 1988): a lower bound, rarely below
 /// κ₁/3. cuda.hpp has a version for GPUs.

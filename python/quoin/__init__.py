@@ -30,7 +30,23 @@ from ._errors import (
     RankDeficient,
 )
 from ._factorization import BatchedFactorization, Factorization
-from ._functions import factor, from_raw, info, lq, lstsq, plan, plan_route, ql, qr, rq, svd
+from ._functions import (
+    factor,
+    from_raw,
+    info,
+    lq,
+    lstsq,
+    matrix_rank,
+    null_space,
+    orth,
+    pinv,
+    plan,
+    plan_route,
+    ql,
+    qr,
+    rq,
+    svd,
+)
 from ._gram_schmidt import GramSchmidt
 from ._low_rank import cur, interpolative
 from ._results import (
@@ -128,6 +144,10 @@ __all__ = [
     "lstsq",
     "lyapunov",
     "lyapunov_series",
+    "matrix_rank",
+    "null_space",
+    "orth",
+    "pinv",
     "plan",
     "plan_route",
     "ql",

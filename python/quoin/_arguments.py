@@ -90,13 +90,13 @@ def positive(name: str, value: Any, optional: bool = False) -> float:
     return number
 
 
-def rcond_number(rcond: float | None) -> float:
+def rcond_number(rcond: float | None, name: str = "rcond") -> float:
     """Returns `rcond` as a float, or -1, the extension module's default, for None."""
     if rcond is None:
         return -1.0
-    number = real("rcond", rcond, ", or None,")
+    number = real(name, rcond, ", or None,")
     if not 0 <= number <= 1:
-        raise InvalidArgument(f"rcond must be from 0 to 1, or None for 10 units roundoff, and is {number}")
+        raise InvalidArgument(f"{name} must be from 0 to 1, or None, and is {number}")
     return number
 
 
@@ -109,6 +109,12 @@ def pivoting_limits(kind: str, rank: int | None, rtol: float | None, k: int) -> 
     if tolerance < 0:
         raise InvalidArgument(f"rtol must not be negative, and is {tolerance}")
     return one_of("pivoting", kind, "auto", "greedy", "randomized", "strong"), limit, tolerance
+
+
+def solver(rcond: float | None, deficient: str) -> tuple[float, bool]:
+    """Returns the extension module's options of least squares: rcond, and whether to refuse deficient matrices."""
+    one_of("deficient", deficient, "solve", "error")
+    return rcond_number(rcond), deficient == "error"
 
 
 def flag(name: str, value: Any) -> bool:

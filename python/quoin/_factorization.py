@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._arguments import flag, integer, one_of, rcond_number, shown
+from ._arguments import flag, integer, one_of, shown, solver
 from ._arrays import (
     Place,
     broadcast,
@@ -174,11 +174,16 @@ class Factorization(KeptMatrix):
         result = self._f.apply(place.operand(exactly_2d(C)), side == "left", trans, place.where(self._threads))
         return place.give_back(result.reshape(-1) if vector else result)
 
-    def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with this factorization (M >= N). b, rcond and the result are as for `quoin.lstsq`."""
+    def lstsq(
+        self, b: Any, rcond: float | None = None, deficient: Literal["solve", "error"] = "solve"
+    ) -> LstsqResult:
+        """Minimise ‖A x − b‖₂ with this factorization (M >= N), with or without pivoting.
+
+        b, rcond, deficient and the result are as for `quoin.lstsq`.
+        """
         b, place = self._operand(b, "lstsq")
         B = place.operand(columns(b))
-        result = self._f.lstsq(B, rcond_number(rcond), place.where(self._threads))
+        result = self._f.lstsq(B, solver(rcond, deficient), place.where(self._threads))
         return solution(result, self.shape[0], b.ndim, place)
 
 
@@ -266,8 +271,13 @@ class BatchedFactorization(Kept):
         result = self._list(call(C, trans, self._where()))
         return without_columns(result) if vector else result
 
-    def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
-        """Minimise ‖A x − b‖₂ with these factorizations (M >= N). b, rcond and the result are as for `quoin.lstsq`."""
+    def lstsq(
+        self, b: Any, rcond: float | None = None, deficient: Literal["solve", "error"] = "solve"
+    ) -> LstsqResult:
+        """Minimise ‖A x − b‖₂ with these factorizations (M >= N).
+
+        b, rcond, deficient and the result are as for `quoin.lstsq`.
+        """
         B, vector = self._operands(b, "lstsq")
         call = self._f.lstsq if self._stacked else self._f.lstsq_list
-        return solutions(call(B, rcond_number(rcond), self._where()), self.shape, vector, self._place)
+        return solutions(call(B, solver(rcond, deficient), self._where()), self.shape, vector, self._place)

@@ -7,7 +7,18 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from . import _core
-from ._arguments import flag, gpu_number, integer, one_of, pivoting_limits, positive, rcond_number, shown, threads_number
+from ._arguments import (
+    flag,
+    gpu_number,
+    integer,
+    one_of,
+    pivoting_limits,
+    positive,
+    rcond_number,
+    shown,
+    solver,
+    threads_number,
+)
 from ._arrays import (
     _FLOAT32,
     _FLOAT64,
@@ -519,8 +530,9 @@ def lstsq(
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
+    deficient: Literal["solve", "error"] = "solve",
 ) -> LstsqResult:
-    """Full-rank least squares: the minimiser of ‖A x − b‖₂, or for M < N the solution of least norm.
+    """Least squares of any shape and rank: the x of least norm among the minimisers of ‖A x − b‖₂.
 
     Parameters
     ----------
@@ -528,26 +540,36 @@ def lstsq(
     b : array_like, shape (M,), (M, P) or (..., M, P), or a list of vectors or matrices
         Its leading dimensions are broadcast to the leading dimensions of `a`, so that one b may serve all.
     rcond : float, optional
-        From 0 to 1; by default 10 units roundoff. A matrix whose estimated reciprocal condition is at most `rcond` is
-        an error.
+        From 0 to 1: singular values of A that are at most `rcond` times the largest count as zero, as in NumPy. By
+        default the units of the unknowns do not matter: the rank is full if the reciprocal condition of R, with columns
+        of unit norm, is above 10 units roundoff.
     method, threads, check_finite
         As for `qr`.
+    deficient : {'solve', 'error'}
+        For a matrix without full rank return the solution of least norm, or raise RankDeficient. A GPU always raises
+        it.
 
     Returns
     -------
     LstsqResult
         It unpacks to the four values of `numpy.linalg.lstsq`: x, the squared norms of the residuals, the rank and the
         singular values of `a`. The singular values are computed at the first access; `.x` alone does not compute them.
-        Further attributes are the norms of the residuals, an estimate of the condition number and the report of the
-        factorization. For a stack they are arrays with its leading dimensions, and for a list they are lists. A batch
-        has no report.
+        Further attributes are the norms of the residuals, the dependent columns, an estimate of the condition number
+        and the report of the factorization. For a stack they are arrays with its leading dimensions, and for a list
+        they are lists. A batch has no report.
 
     Raises
     ------
     RankDeficient
-        If the problem is numerically rank-deficient; NumPy would return the solution of least norm. In a batch the
-        message names the matrix. With check_finite=False the x of such a matrix of a batch is NaN instead, and the
-        other solutions are not affected.
+        With deficient='error', and on a GPU, if the rank is not full. The message names the dependent columns, and in a
+        batch the matrix. With check_finite=False the x of such a matrix of a batch is NaN instead, and the other
+        solutions are not affected.
+
+    Notes
+    -----
+    For M >= N, A = QR and R x = Qᵀb; for M < N, Aᵀ = QR and x = Q R⁻ᵀ b (Golub 1965). For a deficient A, R⁻¹ is the
+    pseudoinverse of R at its rank, by a complete orthogonal decomposition, as in LAPACK's gelsy, or by the SVD, as in
+    gelsd, in O(K³) flops, K = min(M, N).
 
     Examples
     --------
@@ -556,8 +578,11 @@ def lstsq(
     >>> x, residuals, rank, s = quoin.lstsq(np.column_stack([t, np.ones(5)]), 2 * t + 1)
     >>> x.round(12), rank, s.round(3)
     (array([2., 1.]), 2, array([5.789, 1.222]))
+    >>> twice = quoin.lstsq(np.column_stack([t, t]), 2 * t)
+    >>> twice.x.round(12), twice.rank, len(twice.dependent)
+    (array([1., 1.]), 1, 1)
     """
-    rcond, check_finite = rcond_number(rcond), flag("check_finite", check_finite)
+    options, check_finite = solver(rcond, deficient), flag("check_finite", check_finite)
     n_threads = threads_number(threads)
     if is_ragged(a):
         if not isinstance(b, (list, tuple)) or len(b) != len(a):
@@ -567,7 +592,7 @@ def lstsq(
         require_one_place("lstsq", place, place_of_b)
         dtype, shapes = common_type(As + Bs), [A.shape for A in As]
         As, Bs = list_operands(As, place, dtype), list_operands(Bs, place, dtype)
-        result = place.core.lstsq_list(As, Bs, rcond, method, place.where(n_threads), check_finite)
+        result = place.core.lstsq_list(As, Bs, options, method, place.where(n_threads), check_finite)
         return solutions(result, shapes, vector, place)
     a, place = located(a)
     a = at_least_2d(to_float(a, "lstsq"))
@@ -579,10 +604,10 @@ def lstsq(
     where = place.where(n_threads)
     if a.ndim > 2:
         B = place.operand(broadcast(columns_of_stack(b), a.shape[:-2]))
-        result = place.core.lstsq_stack(place.operand(a), B, rcond, method, where, check_finite)
+        result = place.core.lstsq_stack(place.operand(a), B, options, method, where, check_finite)
         return solutions(result, a.shape, b.ndim == 1, place)
     A, B = place.operand(a), place.operand(columns(b))
-    result = place.core.lstsq(A, B, rcond, method, where, check_finite)
+    result = place.core.lstsq(A, B, options, method, where, check_finite)
     return solution(result, a.shape[0], b.ndim, place)
 
 
@@ -636,6 +661,113 @@ def svd(
     where = place.where(threads_number(threads))
     U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, where, check_finite, limits)
     return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
+
+
+def _svd_and_rank(function: str, a: Any, name: str, tolerance: float | None, vectors: bool = True) -> tuple[Any, int]:
+    """Returns the SVD of one matrix, or its values, and how many of these are above `tolerance` times the largest."""
+    A = exactly_2d(to_float(located(a)[0], function))
+    least = max(A.shape) * float(np.finfo(A.dtype).eps) if tolerance is None else rcond_number(tolerance, name)
+    f = svd(a, vectors)
+    S = f.S if vectors else f
+    return f, int((S > least * S[0]).sum()) if min(A.shape) else 0
+
+
+def matrix_rank(a: Any, rtol: float | None = None) -> int:
+    """The number of singular values above rtol times the largest, as numpy.linalg.matrix_rank, from R of QR.
+
+    Parameters
+    ----------
+    a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
+    rtol : float, optional
+        From 0 to 1; by default max(M, N) eps.
+
+    Notes
+    -----
+    2 max(M, N) K² flops for R and 8K³/3 for its singular values, K = min(M, N).
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> quoin.matrix_rank(np.ones((1000, 3)))
+    1
+    """
+    return _svd_and_rank("matrix_rank", a, "rtol", rtol, vectors=False)[1]
+
+
+def pinv(a: Any, rtol: float | None = None) -> Any:
+    """The Moore-Penrose pseudoinverse A⁺ (N, M), as numpy.linalg.pinv, from the SVD by QR.
+
+    To solve with A, use `lstsq`: it takes less time and memory.
+
+    Parameters
+    ----------
+    a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
+    rtol : float, optional
+        From 0 to 1: singular values that are at most rtol times the largest count as zero; by default max(M, N) eps.
+
+    Notes
+    -----
+    A = U Σ Vᵀ, A⁺ = V Σ⁺ Uᵀ: the flops of `svd`, and 2MNK more. The relative error is of order eps times the condition
+    number of the part that is inverted.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> quoin.pinv(np.array([[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]]))
+    array([[0.5, 0. , 0. ],
+           [0. , 0. , 0. ]])
+    """
+    (U, S, Vh), rank = _svd_and_rank("pinv", a, "rtol", rtol)
+    return (Vh[:rank].T / S[:rank]) @ U[:, :rank].T
+
+
+def orth(a: Any, rcond: float | None = None) -> Any:
+    """An orthonormal basis of the range of A (M, rank), as scipy.linalg.orth: the left singular vectors.
+
+    Parameters
+    ----------
+    a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
+    rcond : float, optional
+        From 0 to 1: singular values that are at most rcond times the largest count as zero; by default max(M, N) eps.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> abs(quoin.orth(np.array([[2.0, 4.0], [0.0, 0.0]])))
+    array([[1.],
+           [0.]])
+    """
+    f, rank = _svd_and_rank("orth", a, "rcond", rcond)
+    return f.U[:, :rank]
+
+
+def null_space(a: Any, rcond: float | None = None) -> Any:
+    """An orthonormal basis of the null space of A (N, N − rank), as scipy.linalg.null_space.
+
+    Parameters
+    ----------
+    a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
+    rcond : float, optional
+        From 0 to 1: singular values that are at most rcond times the largest count as zero; by default max(M, N) eps.
+
+    Notes
+    -----
+    The last columns of the N×N Q of the right singular vectors that span the range of Aᵀ. ‖A Z‖ is at most about
+    rcond ‖A‖.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> Z = quoin.null_space(np.array([[1.0, 1.0, 1.0]]))
+    >>> Z.shape, bool(abs(Z.sum(axis=0)).max() < 1e-15)
+    ((3, 2), True)
+    """
+    f, rank = _svd_and_rank("null_space", a, "rcond", rcond)
+    return factor(f.Vh[:rank].T).q[:, rank:]
 
 
 def plan(

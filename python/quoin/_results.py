@@ -65,33 +65,45 @@ class LstsqResult(Sequence):
     x : array
         The solution.
     residuals : array
-        ‖A x − b‖₂² of each right-hand side, of shape (P,), or (1,) for one b; empty for M <= N.
+        ‖A x − b‖₂² of each right-hand side, of shape (P,), or (1,) for one b; empty for M <= N and for a rank below N
+        (of one matrix).
     rank : int
-        min(M, N), since a matrix without full rank is refused; 0 if NaN or Inf leave it unknown.
+        The rank that `rcond` decides; 0 if NaN or Inf leave it unknown.
     s : array
         The singular values of A, descending, of shape (min(M, N),). They are computed from R at the first access, also
         by unpacking, in order N³ flops, which is more than the solution takes for square A. `.x` alone does not compute
         them.
     residual_norms : array
-        ‖A x − b‖₂, of shape (P,), or () for one b; zeros for M <= N.
+        ‖A x − b‖₂, of shape (P,), or () for one b; zeros for rank M.
     condition : float
         An estimate of the condition number of R.
     report : Report or None
         What the factorization did; None for batches, Dask arrays and ranks.
+    dependent : list of int, or None
+        min(M, N) − rank columns of A (rows for M < N) that depend on the others; None for batches.
     """
 
-    def __init__(self, x: Any, residual_norms: Any, condition: Any, report: Report | None, **numpys: Callable[[], Any]):
+    def __init__(
+        self,
+        x: Any,
+        residual_norms: Any,
+        condition: Any,
+        report: Report | None,
+        dependent: list[int] | None,
+        **numpys: Callable[[], Any],
+    ):
         self.x, self.residual_norms, self.condition, self.report = x, residual_norms, condition, report
+        self.dependent = dependent
         self._numpys = numpys  # functions that compute residuals, rank and s at the first access
 
     @functools.cached_property
     def residuals(self) -> Any:
-        """‖A x − b‖₂² of each right-hand side, as NumPy returns them; empty for M <= N."""
+        """‖A x − b‖₂² of each right-hand side, as NumPy returns them."""
         return self._numpys["residuals"]()
 
     @functools.cached_property
     def rank(self) -> Any:
-        """min(M, N), or 0 if NaN or Inf leave it unknown."""
+        """The rank that `rcond` decides, or 0 if NaN or Inf leave it unknown."""
         return self._numpys["rank"]()
 
     @functools.cached_property
@@ -232,15 +244,16 @@ def _values(place: Place, R: Any, exponent: int = 0) -> Any:
 
 def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:
     """Returns the result for a matrix of m rows and right-hand sides of `ndim` dimensions."""
-    X, norms, condition, R, exponent, *report = result
+    X, norms, condition, R, exponent, rank, dependent, *report = result
     n, give = X.shape[0], place.give_back
     return LstsqResult(
         give(X[:, 0] if ndim == 1 else X),
         give(norms.reshape(()) if ndim == 1 else norms),
         condition,
         Report(**report[0]) if report else None,
-        residuals=lambda: give(_squares(norms, m, n)),
-        rank=lambda: min(m, n) if condition == condition else 0,
+        dependent,
+        residuals=lambda: give(_squares(norms, m if rank == n else 0, n)),
+        rank=lambda: rank if condition == condition else 0,
         s=lambda: give(_values(place, R, exponent)),
     )
 
@@ -254,25 +267,37 @@ def solutions(result: Any, shape: Any, vector: bool, place: Place) -> LstsqResul
     """Returns the result for a stack of shape `shape`, or for a list of matrices with the shapes in `shape`."""
     give, ndim = place.give_back, 1 if vector else 2
     if isinstance(shape, list):
-        each = [solution((X, norms, kappa[0], R, 0), m, ndim, place) for X, norms, kappa, R, (m, _) in zip(*result, shape)]
+        each = [
+            solution((X, norms, kappa[0], R, 0, rank, None), m, ndim, place)
+            for X, norms, kappa, R, rank, (m, _) in zip(*result, shape)
+        ]
         return LstsqResult(
             [one.x for one in each],
             [one.residual_norms for one in each],
             [give(one.condition) for one in each],
             None,
+            None,
             residuals=lambda: [one.residuals for one in each],
             rank=lambda: [one.rank for one in each],
             s=lambda: [one.s for one in each],
         )
-    X, norms, conditions, R = result
+    X, norms, conditions, R, deficient = result
     m, n = shape[-2:]
     conditions = conditions[..., 0]
+
+    def ranks() -> Any:
+        full = (conditions == conditions) * min(m, n)
+        for b, rank in deficient:  # none on a GPU
+            full.reshape(-1)[b] = rank
+        return full
+
     return LstsqResult(
         give(without_columns(X) if vector else X),
         give(norms[..., 0] if vector else norms),
         give(conditions),
         None,
+        None,
         residuals=lambda: give(_squares(norms, m, n)),
-        rank=lambda: give((conditions == conditions) * min(m, n)),
+        rank=lambda: give(ranks()),
         s=lambda: give(_values(place, R)),
     )

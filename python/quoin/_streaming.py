@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Literal
 
-from ._arguments import gpu_number, rcond_number, shown, threads_number
+from ._arguments import gpu_number, shown, solver, threads_number
 from ._arrays import (
     _FLOAT32,
     ON_HOST,
@@ -190,11 +190,14 @@ class StreamingR(_Stream):
                 self._stream.merge(*arguments, self._place.where(self._threads))
         return self
 
-    def solve(self, rcond: float | None = None) -> LstsqResult:
-        """The minimiser of ‖A x − b‖₂ over all rows so far. rcond and the result are as for `quoin.lstsq`."""
-        tolerance = rcond_number(rcond)
+    def solve(self, rcond: float | None = None, deficient: Literal["solve", "error"] = "solve") -> LstsqResult:
+        """The minimiser of ‖A x − b‖₂ over all rows so far.
+
+        rcond, deficient and the result are as for `quoin.lstsq`.
+        """
+        options = solver(rcond, deficient)
         with self._lock:
-            result = self._fitted().solve(tolerance, self._place.where(self._threads))
+            result = self._fitted().solve(options, self._place.where(self._threads))
             return solution(result, self.n_rows, self._b_ndim, self._place)
 
 

@@ -126,7 +126,7 @@ def lstsq(
 ) -> LstsqResult:
     """Full-rank least squares of Dask arrays: the minimiser of ‖A x − b‖₂, from R of [A b].
 
-    No task keeps more than R of a chunk.
+    No task keeps more than R of a chunk. A matrix of deficient rank raises `quoin.RankDeficient`.
 
     Parameters
     ----------
@@ -179,6 +179,7 @@ def lstsq(
         norms,
         tasks.array(condition, (), np.empty((), np.float64)),
         None,
+        [],
         residuals=lambda: (norms.reshape(-1) ** 2)[: 0 if a.shape[0] == n else None],
         rank=lambda: n,
         s=lambda: s,
@@ -357,7 +358,7 @@ def _streamed(A: Any, b: Any, first: int, dtype: Any, threads: int | None) -> St
 
 
 def _solved(stream: StreamingR, rcond: float | None) -> tuple[Any, Any, Any]:
-    solution = stream.solve(rcond)
+    solution = stream.solve(rcond, deficient="error")
     return solution.x, solution.residual_norms, solution.condition
 
 

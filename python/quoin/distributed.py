@@ -583,12 +583,12 @@ class Factorization(KeptMatrix):
 
         def prepare() -> tuple:
             array = self._operand(self._spread.local(b), "lstsq")
-            return array.ndim, self._place.operand(_columns(array)), rcond_number(rcond)
+            return array.ndim, self._place.operand(_columns(array)), (rcond_number(rcond), True)
 
         def call(ndim: int, *arguments: Any) -> LstsqResult:
-            X, norms, condition, _, exponent, _ = self._f.lstsq(*arguments)
+            X, norms, condition, _, *others, _ = self._f.lstsq(*arguments)
             R = self._f.r(self._where()) if self._has_r else None
-            return _solution(self._place, self._spread, self.shape[0], ndim, (X, norms, condition, R, exponent))
+            return _solution(self._place, self._spread, self.shape[0], ndim, (X, norms, condition, R, *others))
 
         return self._together(prepare, call)
 
@@ -653,6 +653,7 @@ def _solution(place: Place, spread: _Arrays | _DTensors, m: float, ndim: int, fo
         everywhere(mine.residual_norms),
         mine.condition,
         None,
+        mine.dependent,
         residuals=lambda: everywhere(mine.residuals),
         rank=lambda: mine.rank,
         s=lambda: None if R is None else everywhere(mine.s),
@@ -688,7 +689,7 @@ def lstsq(
     Raises
     ------
     quoin.Error
-        The same error on every rank; `quoin.RankDeficient` if R is numerically singular.
+        The same error on every rank; `quoin.RankDeficient` if the rank is not full.
 
     Examples
     --------
@@ -706,12 +707,12 @@ def lstsq(
         of_b = to_float(of_b, "distributed.lstsq")
         dtype = np.promote_types(rows.dtype, of_b.dtype)
         A, B = (place.operand(array.astype(dtype, copy=False)) for array in (rows, _columns(of_b)))
-        choices = rcond_number(rcond), _options(method, "any", check_finite), place.where(threads_number(threads))
+        choices = (rcond_number(rcond), True), _options(method, "any", check_finite), place.where(threads_number(threads))
         return place, of_b.ndim, A, B, *choices
 
     def call(place: Place, ndim: int, *arguments: Any) -> LstsqResult:
         # the number of rows of all ranks is not known here; there are at least as many rows as columns
-        return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments)[:5])
+        return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments)[:-1])
 
     spread = _spread(a, comm, "distributed.lstsq")
     return _together(spread.comm, prepare, call)

@@ -138,7 +138,8 @@ def lstsq(a: Array, b: Array) -> LSTSQ:
     """The minimiser of ‖a x − b‖, or for M < N the solution of least norm, as jax.numpy.linalg.lstsq.
 
     `a` is (..., M, N) and b is (..., M) or (..., M, P). `residuals` (..., P) are the squared norms of the columns of a
-    x − b. `a` must have full rank; an `a` without it is not detected here, while `quoin.lstsq` refuses it.
+    x − b. `a` must have full rank; an `a` without it is not detected here, while `quoin.lstsq` returns the
+    solution of least norm.
     """
     A, B = _arrays("lstsq", (a, 2), (b, 1))
     vector = B.ndim == 1 or B.shape == A.shape[:-1]

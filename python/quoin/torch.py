@@ -127,7 +127,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None
 
     B is (..., M) or (..., M, P). `driver` is 'gels' or None, and `rcond` is None, since 'gels' takes none. `residuals`
     are the squared norms of the columns of A X − B if M > N, and empty otherwise. A must have full rank; an A without
-    it is not detected, as with 'gels', while `quoin.lstsq` refuses it.
+    it is not detected, as with 'gels', while `quoin.lstsq` returns the solution of least norm.
     """
     if driver not in (None, "gels") or rcond is not None:
         raise RuntimeError("quoin.torch.lstsq: the driver is 'gels', which takes no rcond")

@@ -14,7 +14,7 @@ void bind_given(nb::module_& module, const std::string& suffix) {
         [](const Given& a, const nb::object& method, const nb::object& q, const Where<D>& where, bool check_finite,
            bool verify) { return Factorizations<T, D>(a, options_of(method, q, check_finite, verify), where); },
         "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a, "verify"_a);
-    module.def(("lstsq_" + suffix).c_str(), &solve_batch<T, D, Given>, "a"_a.noconvert(), "b"_a.noconvert(), "rcond"_a,
+    module.def(("lstsq_" + suffix).c_str(), &solve_batch<T, D, Given>, "a"_a.noconvert(), "b"_a.noconvert(), "solver"_a,
                "method"_a.none(), "where"_a, "check_finite"_a);
 }
 

@@ -190,12 +190,12 @@ public:
                 f_->apply_q(ctx, transpose ? Op::Transpose : Op::None, Operands<T, D>(ctx, C).view, to);
             });
     }
-    /// Returns X, residual norms, condition numbers and R.
+    /// Returns X, residual norms, condition numbers, R, and the ranks as `solution`.
     template <class Given>
-    nb::tuple lstsq(const Given& given, double rcond, const Where<D>& where) const {
+    nb::tuple lstsq(const Given& given, const Solver& solver, const Where<D>& where) const {
         const auto& B = operand(given);
         auto s = result_of(home_, where, 0, [&](Context<D>& ctx) {
-            return least_squares<T, D>(ctx, *f_, Operands<T, D>(ctx, B).view, rcond);
+            return least_squares<T, D>(ctx, *f_, Operands<T, D>(ctx, B).view, solver_of(solver));
         });
         return solution(std::move(s), stacked_, leading_, m_, n_, stacked_ ? columns(B, 0) : 0, home_, where);
     }
@@ -203,12 +203,15 @@ public:
     Index count() const { return f_->count(); }
 
     /// Returns the solutions of a batch as arrays, with n×p matrices X for a stack of m×n matrices, or as lists of
-    /// arrays.
+    /// arrays. The ranks are a list; of a stack the pairs (b, rank) of the matrices without full rank.
     static nb::tuple solution(quoin::BatchedLeastSquares<T, D>&& s, bool stacked,
                               const std::vector<std::size_t>& leading, Index m, Index n, Index p, const Home<D>& home,
                               const Where<D>& where) {
         if (stacked) {
             const Index count = s.X.count(), k = std::min(m, n);
+            std::vector<std::pair<Index, Index>> deficient;
+            for (Index b = 0; b < count; ++b)
+                if (s.ranks[b] < k) deficient.emplace_back(b, s.ranks[b]);
             BatchResult<T, D> X(where, leading, count, n, p, n), norms(where, leading, count, p, 1, p, As::Vector),
                 conditions(where, leading, count, 1, 1, 1, As::Vector), R(where, leading, count, k, k, k);
             run_released(home, where, 0, [&](Context<D>& ctx) {
@@ -217,7 +220,7 @@ public:
                 conditions.put(ctx, std::move(s.conditions));
                 R.put(ctx, std::move(s.R));
             });
-            return nb::make_tuple(X.take(), norms.take(), conditions.take(), R.take());
+            return nb::make_tuple(X.take(), norms.take(), conditions.take(), R.take(), std::move(deficient));
         }
         ListResult<T, D> X, norms, conditions, R;
         run_released(home, where, 0, [&](Context<D>& ctx) {
@@ -227,7 +230,7 @@ public:
             R.put(ctx, std::move(s.R));
         });
         return nb::make_tuple(X.take(home, where), norms.take(home, where, As::Vector),
-                              conditions.take(home, where, As::Vector), R.take(home, where));
+                              conditions.take(home, where, As::Vector), R.take(home, where), std::move(s.ranks));
     }
     static Batch<T, D> operand(const Array<T, D>& array) { return Batch<T, D>(array); }
     static const List<T, D>& operand(const List<T, D>& list) { return list; }
@@ -294,14 +297,15 @@ nb::object qr_stack(const Array<T, D>& array, const Options& options, const Wher
 
 /// Solves min ‖A X − B‖ for a stack, with a B of the same leading dimensions, or for a list.
 template <class T, class D, class Given>
-nb::tuple solve_batch(const Given& a, const Given& b, double rcond, const nb::object& method, const Where<D>& where,
-                      bool check_finite) {
+nb::tuple solve_batch(const Given& a, const Given& b, const Solver& solver, const nb::object& method,
+                      const Where<D>& where, bool check_finite) {
     using F = Factorizations<T, D>;
     const auto &A = F::operand(a), &B = F::operand(b);
     const Options options = options_of(method, check_finite);
     const Home<D> home(where);
     auto s = result_of(home, where, F::flops_of(A), [&](Context<D>& ctx) {
-        return least_squares<T, D>(ctx, Operands<T, D>(ctx, A).view, Operands<T, D>(ctx, B).view, rcond, options);
+        return least_squares<T, D>(ctx, Operands<T, D>(ctx, A).view, Operands<T, D>(ctx, B).view, solver_of(solver),
+                                   options);
     });
     if constexpr (std::is_same_v<Given, Array<T, D>>) {
         return F::solution(std::move(s), true, A.shape(), A.rows(), A.cols(), B.cols(), home, where);

@@ -29,14 +29,15 @@ nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Whe
 }
 
 template <class T, class D>
-nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, double rcond, const Options& options,
+nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, const Solver& solver, const Options& options,
                             const Where<D>& where, const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
     RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
     return to_tuple(home, where, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
                         const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
-                        auto found = least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), rcond, options);
+                        auto found =
+                            least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), solver_of(solver), options);
                         ranks.finish(ctx);
                         return found;
                     }));
@@ -110,14 +111,15 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
                                      return f.apply_thin_q(ctx, op, mine.view());
                                  }));
              })
-        .def("lstsq", [](F& f, const Array<T, D>& b, double rcond, const Where<D>& where, const nb::tuple& of_call) {
-            const StridedMatrix<T, D> B = matrix_of<T, D>(b);
-            return to_tuple(f.home, where,
-                            over_ranks<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
-                                const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
-                                return least_squares<T, D>(ctx, f, mine.view(), rcond);
-                            }));
-        });
+        .def("lstsq",
+             [](F& f, const Array<T, D>& b, const Solver& solver, const Where<D>& where, const nb::tuple& of_call) {
+                 const StridedMatrix<T, D> B = matrix_of<T, D>(b);
+                 return to_tuple(f.home, where,
+                                 over_ranks<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                     const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
+                                     return least_squares<T, D>(ctx, f, mine.view(), solver_of(solver));
+                                 }));
+             });
 }
 
 template <class T, class D>

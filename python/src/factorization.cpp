@@ -131,11 +131,11 @@ void bind_factorization(nb::module_& module) {
                          return QC;
                      });
                  })
-            .def("lstsq", [](const F& f, const Array<T, D>& b, double rcond, const Where<D>& where) {
+            .def("lstsq", [](const F& f, const Array<T, D>& b, const Solver& solver, const Where<D>& where) {
                 const StridedMatrix<T, D> B = matrix_of<T, D>(b);
                 const double flops = 4.0 * f.object.rows() * f.object.cols() * B.cols;
                 auto solution = result_of(f.home, where, flops, [&](Context<D>& ctx) {
-                    return least_squares<T, D>(ctx, f.object, ColumnMajor<T, D>(ctx, B).view, rcond);
+                    return least_squares<T, D>(ctx, f.object, ColumnMajor<T, D>(ctx, B).view, solver_of(solver));
                 });
                 return to_tuple(f.home, where, std::move(solution));
             });

@@ -2,6 +2,11 @@
 
 // The library's structures as Python's tuples and dictionaries.
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
 #include "devices.hpp"
 
 namespace quoin::python {
@@ -12,12 +17,18 @@ template <class D>
 nb::dict to_dict(const Plan& plan);
 nb::dict to_dict(const RoutePlan& route);
 
-/// Returns X, residual norms, the condition, R of 2^-e A, e and the report.
+/// The arguments of LeastSquaresOptions: rcond and refuse_deficient.
+using Solver = std::pair<double, bool>;
+inline LeastSquaresOptions solver_of(const Solver& solver) {
+    return {.rcond = solver.first, .refuse_deficient = solver.second};
+}
+
+/// Returns X, residual norms, the condition, R of 2^-e A, e, the rank, the dependent columns and the report.
 template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
     return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
                           solution.condition, to_array(home, where, std::move(solution.R)), solution.exponent,
-                          to_dict(solution.report));
+                          solution.rank, std::move(solution.dependent), to_dict(solution.report));
 }
 
 /// Returns U or None, the singular values, and Vᵀ or None.

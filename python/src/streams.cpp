@@ -104,9 +104,9 @@ void bind_streams(nb::module_& module) {
                      return nb::make_tuple(s.n, s.rows, to_array(stream.home, where, std::move(s.R)),
                                            to_string(s.report.method), s.report.seconds, s.report.flops);
                  })
-            .def("solve", [](const R& stream, double rcond, const Where<D>& where) {
+            .def("solve", [](const R& stream, const Solver& solver, const Where<D>& where) {
                 return to_tuple(stream.home, where, result_of(stream.home, where, 0, [&](Context<D>& ctx) {
-                                    return stream.object.solve(ctx, rcond);
+                                    return stream.object.solve(ctx, solver_of(solver));
                                 }));
             });
         bind_rows_and_r(of_r);

@@ -97,11 +97,19 @@ def test_what_is_refused_is_named_and_its_neighbours_are_unharmed(rng):
     assert_same(f.q()[others], clean.q()[others])
     A[1, 2], A[3, 1, :, 1] = 1, A[3, 1, :, 0]
     with pytest.raises(quoin.RankDeficient, match="matrix 7 of the batch"):
-        quoin.lstsq(A, b)
+        quoin.lstsq(A, b, deficient="error")
     others[3, 1] = False
-    x = quoin.lstsq(A, b, check_finite=False).x
+    x = quoin.lstsq(A, b, check_finite=False, deficient="error").x
     assert_same(x[others], solution.x[others])
     assert np.isnan(x[~others]).all()
+    shortest = quoin.lstsq(A, b)
+    assert_same(shortest.x[others], solution.x[others])
+    for at, rank in (((1, 2), 1), ((3, 1), 7)):
+        assert shortest.rank[at] == rank
+        assert np.allclose(shortest.x[at], np.linalg.lstsq(A[at], b[at], rcond=None)[0], rtol=0, atol=1e-12)
+    assert (shortest.rank[others] == 8).all()
+    of_list = quoin.lstsq([A[1, 2], A[0, 0, :12]], [b[1, 2], b[0, 0, :12]])
+    assert of_list.rank == [1, 8] and np.array_equal(of_list.x[0], shortest.x[1, 2])
 
 
 def test_results_do_not_depend_on_neighbours_layout_or_threads(rng):

@@ -195,21 +195,31 @@ def test_least_squares_names_dependent_columns(rng, dependent, wide):
     A[:, last] = A[:, others] @ rng.choice([-1.0, 1.0], len(others))
     named = f"{', '.join(map(str, others))} and {last}" if len(dependent) < 9 else "0, 1, 2, 3, 4, 5, 6, 7 and 4 others"
     what = "rows" if wide else "columns"
-    with pytest.raises(quoin.RankDeficient, match=f"^{what} {named} of the .* are linearly dependent .* drop one of them"):
-        quoin.lstsq(A.T if wide else A, np.ones(20 if wide else 50))
+    b = rng.standard_normal((20 if wide else 50, 2))
+
+    def refuse(match=None):
+        given = A.T if wide else A
+        with pytest.raises(quoin.RankDeficient, match=match):
+            quoin.lstsq(given, b, deficient="error")
+        solution, (x, residuals, rank, s) = quoin.lstsq(given, b), np.linalg.lstsq(given, b, rcond=None)
+        assert solution.rank == rank and len(solution.dependent) == 20 - rank
+        assert np.allclose(solution.x, x, rtol=0, atol=1e-12) and np.allclose(solution.s, s, rtol=0, atol=1e-12)
+        assert np.allclose(solution.residual_norms, np.linalg.norm(given @ x - b, axis=0), rtol=1e-12)
+        assert solution.residuals.shape == residuals.shape == (0,)
+        return solution
+
+    assert refuse(f"^{what} {named} of the .* are linearly dependent .* drop one of them").dependent[0] in dependent
     A[:, 1:5] = 0  # and many at once
-    with pytest.raises(quoin.RankDeficient):
-        quoin.lstsq(A.T if wide else A, np.ones(20 if wide else 50))
+    assert refuse().dependent[-4:] != [] and set(range(1, 5)) <= set(refuse().dependent)
     A[:, 1:] = A[:, :1]
-    with pytest.raises(quoin.RankDeficient, match="linearly dependent"):
-        quoin.lstsq(A.T if wide else A, np.ones(20 if wide else 50))
+    assert refuse("linearly dependent").rank == 1
     with pytest.raises(quoin.InvalidArgument, match="rcond must be from 0 to 1"):
         quoin.lstsq(A, np.ones(50), rcond=2)
 
 
 def test_least_squares_refuses_what_has_no_full_rank():
     with pytest.raises(quoin.RankDeficient) as caught:
-        quoin.lstsq(np.ones((5, 2)), np.ones(5))
+        quoin.lstsq(np.ones((5, 2)), np.ones(5), deficient="error")
     assert caught.value.rcond < 1e-14 and isinstance(caught.value, np.linalg.LinAlgError)
     with pytest.raises(quoin.InvalidArgument, match="rows"):
         quoin.lstsq(np.eye(3), np.ones(4))
@@ -288,14 +298,19 @@ def routes_to_least_squares(A, b):
     """Every function that takes `rcond`."""
     stream = quoin.StreamingR()
     stream.partial_fit(A, b)
-    return [lambda *r: quoin.lstsq(A, b, *r), lambda *r: quoin.factor(A).lstsq(b, *r), stream.solve]
+    refused = {"deficient": "error"}
+    return [
+        lambda *r: quoin.lstsq(A, b, *r, **refused),
+        lambda *r: quoin.factor(A).lstsq(b, *r, **refused),
+        lambda *r: stream.solve(*r, **refused),
+    ]
 
 
 @pytest.mark.parametrize("route", range(3))
 def test_rcond_is_taken_and_defaults_to_ten_u(route):
     u = np.finfo(np.float64).eps / 2
     b = np.ones(2)
-    # 1/κ₁ of [1 1; 0 s] is s/2
+    # 1/κ₁ and σ₂/σ₁ of [1 1; 0 s] are s/2
     solve = routes_to_least_squares(np.array([[1.0, 1.0], [0.0, 30 * u]]), b)[route]
     solve()
     solve(14 * u)
@@ -325,3 +340,44 @@ def test_entries_near_the_ends_of_the_range(scale):
     assert_orthonormal(Vh.T)
     assert S[0] == np.inf if scale > 1 else abs(S[0] / scale - 30) < 1e-12
     assert quoin.svd(A, compute_uv=False)[0] == S[0]
+
+
+# ---- rank, pseudoinverse and bases -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(40, 6), (6, 40), (9, 9), (0, 3), (3, 0)], ids=str)
+@pytest.mark.parametrize("rank", [0, 1, 4, 9])
+def test_rank_pseudoinverse_and_bases_are_numpys_and_scipys(rng, shape, rank, dtype):
+    m, n = shape
+    k = min(m, n, rank)
+    A = (rng.standard_normal((m, k)) @ rng.standard_normal((k, n))).astype(dtype)
+    s = np.linalg.svd(A.astype(float), compute_uv=False)
+    assert quoin.matrix_rank(A) == np.linalg.matrix_rank(A) == k
+    # a perturbation of the rank k matrix (Wedin 1973)
+    unit, kappa = bound(A), s[0] / s[k - 1] if k else 0
+    P, Q, Z = quoin.pinv(A), quoin.orth(A), quoin.null_space(A)
+    assert P.dtype == Q.dtype == Z.dtype == dtype
+    exact = np.linalg.pinv(A.astype(float), rcond=1e-6)
+    assert np.linalg.norm(P - exact) <= unit * kappa * max(1, np.linalg.norm(exact))
+    assert Q.shape == (m, k) and Z.shape == (n, n - k)
+    assert_orthonormal(Q)
+    assert_orthonormal(Z)
+    if k:
+        assert np.linalg.norm(Q @ (Q.T @ A) - A) <= unit * np.linalg.norm(A)
+        assert np.linalg.norm(A @ Z) <= unit * np.linalg.norm(A)
+        assert quoin.matrix_rank(A, rtol=1.0) == 0 and quoin.pinv(A, 1.0).any() == 0
+        assert quoin.orth(A, 0.999).shape == (m, 1) and quoin.null_space(A, 0.999).shape == (n, n - 1)
+    for function in (quoin.matrix_rank, quoin.pinv, quoin.orth, quoin.null_space):
+        with pytest.raises(quoin.InvalidArgument, match="must be from 0 to 1, or None"):
+            function(A, 2)
+        with pytest.raises(np.linalg.LinAlgError):
+            function(A[0] if m else A.reshape(-1))
+
+
+def test_equal_columns_share_their_coefficient(rng):
+    A = rng.standard_normal((30, 5))
+    A[:, 4] = A[:, 1]
+    b = rng.standard_normal(30)
+    x = quoin.lstsq(A, b).x
+    assert np.allclose(x, np.linalg.lstsq(A, b, rcond=None)[0], rtol=0, atol=1e-13) and np.isclose(x[1], x[4])

@@ -49,11 +49,11 @@ def test_threads(call):
 
 
 @pytest.mark.parametrize("function, defaults", [
-    (quoin.qr, "reduced auto None True False"), (quoin.factor, "auto None True False any"), (quoin.lstsq, "None auto None True"),
+    (quoin.qr, "reduced auto None True False"), (quoin.factor, "auto None True False any"), (quoin.lstsq, "None auto None True solve"),
     (quoin.svd, "True auto None True False"), (quoin.plan, "<class 'numpy.float64'> auto any None cpu"),
     (quoin.plan_route, "<class 'numpy.float64'> None factor 0 auto explicit None False None cpu"),
-    (quoin.Factorization.apply, "False left"), (quoin.Factorization.lstsq, "None"), (quoin.StreamingR, "None None"),
-    (quoin.StreamingQR, "None None"), (quoin.StreamingR.solve, "None"),
+    (quoin.Factorization.apply, "False left"), (quoin.Factorization.lstsq, "None solve"), (quoin.StreamingR, "None None"),
+    (quoin.StreamingQR, "None None"), (quoin.StreamingR.solve, "None solve"),
     (quoin.GramSchmidt, "0 auto off 0 <class 'numpy.float64'> None"),
     (quoin.robust_pca, "alm auto None None None 1.5 None 1000 None None None None None None"),
     (quoin.OnlineRobustPCA, "4 0.01 0.04 32 None None"),
@@ -161,43 +161,30 @@ def test_rcond(rng, solve):
     A, b = rng.standard_normal((40, 4)), rng.standard_normal(40)
     A[:, 3] = A[:, 0] + 1e-5 * A[:, 3]
     with pytest.raises(quoin.RankDeficient, match=r"columns 0 and 3 of the 40x4 matrix are nearly linearly dependent .*<= rcond 5\.0e-01") as caught:
-        solve(A, b, rcond=0.5)
-    rcond = caught.value.rcond
-    unit = A / np.linalg.norm(A, axis=0)
-    R = np.linalg.qr(unit, mode="r")
-    exact = 1 / (np.linalg.norm(R, 1) * np.linalg.norm(np.linalg.inv(R), 1))
-    assert exact / 2 <= rcond <= 3 * exact
-    # at or below it is an error
-    assert np.allclose(solve(A, b, rcond=0.99 * rcond).x, np.linalg.lstsq(A, b, rcond=None)[0], rtol=1e-6)
-    for refused in (rcond, 1.01 * rcond):
-        with pytest.raises(quoin.RankDeficient):
-            solve(A, b, rcond=refused)
+        solve(A, b, rcond=0.5, deficient="error")
+    s = np.linalg.svd(A, compute_uv=False)
+    assert np.isclose(caught.value.rcond, s[-1] / s[0], rtol=1e-9)
+    for factor, rank in ((0.99, 4), (1.01, 3)):
+        rcond = factor * s[-1] / s[0]
+        x, _, expected, _ = np.linalg.lstsq(A, b, rcond=rcond)
+        solution = solve(A, b, rcond=rcond)
+        assert solution.rank == expected == rank and np.allclose(solution.x, x, rtol=1e-6)
+    with pytest.raises(quoin.InvalidArgument, match="deficient must be 'solve' or 'error'"):
+        solve(A, b, deficient="drop")
 
 
 @pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_default_of_rcond_is_ten_units_roundoff(solve, dtype):
     u = np.finfo(dtype).eps / 2
-    # [1 1; 0 δ]: its columns of unit norm have the reciprocal condition δ/2 · δ/√(1 + δ²)... found by asking
-    def matrix(delta):
-        return np.array([[1, 1], [0, delta], [0, 0]], dtype)
+    # 1/κ₁ of [1 1; 0 δ], whose columns have unit norm but for O(δ²), is δ/2 but for O(δ²)
+    def rank(delta, **options):
+        return solve(np.array([[1, 1], [0, delta], [0, 0]], dtype), np.ones(3, dtype), **options).rank
 
-    def estimate(delta):
-        with pytest.raises(quoin.RankDeficient) as caught:
-            solve(matrix(delta), np.ones(3, dtype), rcond=0.9)
-        return caught.value.rcond
-
-    delta = 1.0
-    while estimate(delta) > 12 * u:
-        delta *= 0.97
-    assert estimate(delta) > 10 * u
-    assert solve(matrix(delta), np.ones(3, dtype)).x.shape == (2,)
-    while estimate(delta) > 10 * u:
-        delta *= 0.97
-    assert estimate(delta) > 8 * u
-    with pytest.raises(quoin.RankDeficient):
-        solve(matrix(delta), np.ones(3, dtype))
-    assert solve(matrix(delta), np.ones(3, dtype), rcond=0).x.shape == (2,)
+    assert rank(22 * u) == 2 and rank(18 * u) == 1 and rank(18 * u, rcond=0) == 2
+    with pytest.raises(quoin.RankDeficient) as caught:
+        rank(18 * u, deficient="error")
+    assert 8 * u < caught.value.rcond < 10 * u
 
 
 @pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)

@@ -238,7 +238,8 @@ def test_rcond_of_a_stream(rng):
     stream = quoin.StreamingR().partial_fit(A, A[:, 0])
     assert stream.solve(rcond=1e-6).x.shape == (3,)
     with pytest.raises(quoin.RankDeficient, match=r"<= rcond 1\.0e-02") as caught:
-        stream.solve(rcond=1e-2)
+        stream.solve(rcond=1e-2, deficient="error")
+    assert stream.solve(rcond=1e-2).rank == 2
     assert 1e-5 < caught.value.rcond < 1e-3
 
 

@@ -65,17 +65,17 @@ TYPED_TEST(GpuBatchLeastSquares, ManyOfOneShape) {
         const Index count = 17, p = 2;
         const Matrix<T> all = random_normal<T>(m, n * count), right = random_normal<T>(m, p * count, 3);
         const auto A = copy_to_device<T>(this->gpu(), all.view()), B = copy_to_device<T>(this->gpu(), right.view());
-        auto s = least_squares<T>(this->gpu(), this->in(A, n), this->in(B, p), 0);
+        auto s = least_squares<T>(this->gpu(), this->in(A, n), this->in(B, p), {.rcond = 0});
         // the bits that each has alone, and on a factorization that exists
         for (Index b = 0; b < count; ++b) {
             const auto Ab = all.view().col_block({b * n, (b + 1) * n}),
                        Bb = right.view().col_block({b * p, (b + 1) * p});
             this->expect_law(b, Ab, Bb, s);
-            auto alone = least_squares<T>(this->gpu(), this->one_of(A, b, n), this->one_of(B, b, p), 0);
+            auto alone = least_squares<T>(this->gpu(), this->one_of(A, b, n), this->one_of(B, b, p), {.rcond = 0});
             EXPECT_TRUE(same_bits<T>(this->fetched(alone.X[0]).view(), this->fetched(s.X[b]).view()));
         }
         if (m < n) continue;
-        auto again = least_squares<T>(this->gpu(), qr<T>(this->gpu(), this->in(A, n)), this->in(B, p), 0);
+        auto again = least_squares<T>(this->gpu(), qr<T>(this->gpu(), this->in(A, n)), this->in(B, p), {.rcond = 0});
         for (Index b = 0; b < count; ++b)
             this->expect_law(b, all.view().col_block({b * n, (b + 1) * n}),
                              right.view().col_block({b * p, (b + 1) * p}), again);
@@ -106,7 +106,7 @@ TYPED_TEST(GpuBatchLeastSquares, WhatIsRefusedIsNamedAndItsNeighboursAreUnharmed
         }
         Options unchecked;
         unchecked.check_finite = false;
-        auto s = least_squares<T>(this->gpu(), this->in(spoilt, n), this->in(B, 1), -1, unchecked);
+        auto s = least_squares<T>(this->gpu(), this->in(spoilt, n), this->in(B, 1), {}, unchecked);
         for (Index b = 0; b < count; ++b) {
             SCOPED_TRACE(b);
             const Matrix<T> X = this->fetched(s.X[b]);

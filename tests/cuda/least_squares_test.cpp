@@ -18,15 +18,18 @@ protected:
     /// Operands in padded memory, which is left alone; the solution is brought to the host.
     LeastSquares<T> solve(MatrixView<const T> A, MatrixView<const T> B, double rcond = -1, Options options = {}) {
         GpuPadded<T> gA(gpu(), A), gB(gpu(), B);
-        auto solution = least_squares<T, Cuda>(gpu(), gA.view(), gB.view(), rcond, options);
+        auto solution = least_squares<T, Cuda>(gpu(), gA.view(), gB.view(), {.rcond = rcond}, options);
         EXPECT_TRUE(same_bits<T>(gA.fetch(gpu()).view(), A));
         EXPECT_TRUE(same_bits<T>(gB.fetch(gpu()).view(), B));
         EXPECT_GE(solution.report.seconds, 0);
         return on_host(std::move(solution));
     }
     LeastSquares<T> on_host(LeastSquares<T, Cuda>&& solution) {
-        return {copy_to_host<T>(gpu(), solution.X.view()), std::move(solution.residual_norms), solution.condition,
-                solution.report};
+        return {.X = copy_to_host<T>(gpu(), solution.X.view()),
+                .residual_norms = std::move(solution.residual_norms),
+                .condition = solution.condition,
+                .rank = solution.rank,
+                .report = solution.report};
     }
 };
 using Precisions = testing::Types<float, double>;

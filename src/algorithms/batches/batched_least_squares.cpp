@@ -14,8 +14,9 @@ namespace {
 template <class T, class D>
 class Solver {
 public:
-    Solver(Context<D>& ctx, Index count, BatchView<const T, D> B, double rcond, bool checked, bool uniform)
-        : ctx_(ctx), B_(B), count_(count), rcond_(rcond), checked_(checked), uniform_(uniform && B.uniform()) {}
+    Solver(Context<D>& ctx, Index count, BatchView<const T, D> B, const LeastSquaresOptions& solver, bool checked,
+           bool uniform)
+        : ctx_(ctx), B_(B), count_(count), rcond_(solver.rcond), checked_(checked), uniform_(uniform && B.uniform()) {}
 
     /// Allocates solutions of n_of(b) rows and triangular factors of r_of(b).
     template <class RowsOf, class SizeOf>
@@ -30,6 +31,7 @@ public:
         solution_.residual_norms = memory(p_of, [](Index) { return Index(1); });
         solution_.conditions = Batch<T, D>(ctx_, 1, 1, count_);
         solution_.R = memory(r_of, r_of);
+        for (Index b = 0; b < count_; ++b) solution_.ranks.push_back(r_of(b));
     }
     /// Returns the solution. If `checked`, throws the error of the first matrix of the batch that was refused.
     BatchedLeastSquares<T, D> take() {
@@ -41,16 +43,20 @@ public:
     /// their LeastSquares.
     template <class Alone>
     void solve_small(const SmallBatch<T, D>& small, Op op, Members members, const Alone& alone) {
-        const bool some = small.solve(ctx_, op, members, B_, rcond_, checked_, solution_.X.view(),
+        const bool some = small.solve(ctx_, op, members, B_, default_tolerance<T>, checked_, solution_.X.view(),
                                       solution_.residual_norms.view(), solution_.conditions.view());
         small.unpack(ctx_, Factor::R, members, solution_.R.view());
-        if (!some) return;
+        const bool by_values = rcond_ != -1;
+        if (!some && !by_values) return;
         Matrix<T> conditions(1, count_);
         start_copy_to_host<T, D>(ctx_, {solution_.conditions.view().data(0), 1, count_}, conditions.view());
         finish_copies(ctx_);
         ctx_.wait();
         for (Index i = 0; i < members.count; ++i) {
-            if (std::isnan(conditions(0, members[i]))) solve_alone(ctx_, members[i], alone);
+            const Index b = members[i];
+            const double condition = static_cast<double>(conditions(0, b));
+            if (std::isnan(condition) || (by_values && !has_full_rank(condition, solution_.ranks[b], rcond_)))
+                solve_alone(ctx_, b, alone);
         }
     }
     template <class Alone>
@@ -69,6 +75,7 @@ private:
         if (solved(ctx, b, B.view(), alone, found)) {
             copy<T>(ctx, found.X.view(), X);
             scale_by_power<T, D>(ctx, found.exponent, found.R.view(), R);
+            solution_.ranks[b] = found.rank;
         } else {
             constexpr T none = std::numeric_limits<T>::quiet_NaN();
             found.residual_norms.assign(B.cols(), none);
@@ -143,26 +150,27 @@ Batch<T, D> transposes(Context<D>& ctx, BatchView<const T, D> A, const ShapeClas
 
 template <class T, class D>
 BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A,
-                                        std::type_identity_t<BatchView<const T, D>> B, double rcond, Options options) {
+                                        std::type_identity_t<BatchView<const T, D>> B,
+                                        const LeastSquaresOptions& solver, Options options) {
     require_storage(A);
     require_storage(B);
-    rcond = rank_tolerance<T>(rcond);
+    require_rcond(solver.rcond);
     require_orthonormal(options, "least_squares");
     require_unpivoted(options, "least_squares");
     require_shapes<T, D>(
         "B", B, A.count(), [&](Index b) { return A.rows(b); }, [&](Index b) { return B.cols(b); });
-    Solver<T, D> solver(ctx, A.count(), B, rcond, options.check_finite, A.uniform());
-    solver.allocate([&](Index b) { return A.cols(b); }, [&](Index b) { return std::min(A.rows(b), A.cols(b)); });
+    Solver<T, D> batch(ctx, A.count(), B, solver, options.check_finite, A.uniform());
+    batch.allocate([&](Index b) { return A.cols(b); }, [&](Index b) { return std::min(A.rows(b), A.cols(b)); });
     options.check_finite = true;
     const auto alone = [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
-        return least_squares<T, D>(mine, gathered<T, D>(mine, A, b).view(), Bb, rcond, options);
+        return least_squares<T, D>(mine, gathered<T, D>(mine, A, b).view(), Bb, solver, options);
     };
     auto sorted = by_shape<T, D>(A);
     for (auto& c : sorted.classes) {
         const bool wide = c.m < c.n;
         const Index longer = std::max(c.m, c.n);
         if (!at_once<T, D>(longer, c.k, options) || !SmallBatch<T, D>::solves(longer, c.k)) {
-            solver.solve_each(c.members(), 2.0 * c.m * c.n * c.k, alone);
+            batch.solve_each(c.members(), 2.0 * c.m * c.n * c.k, alone);
             continue;
         }
         SmallBatch<T, D> small(ctx, longer, c.k, c.count);
@@ -175,16 +183,17 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A
             const Batch<T, D> At = transposes<T, D>(ctx, A, c);
             small.factor(ctx, At.view(), Members{{}, c.count}, false);
         }
-        solver.solve_small(small, wide ? Op::Transpose : Op::None, c.members(), alone);
+        batch.solve_small(small, wide ? Op::Transpose : Op::None, c.members(), alone);
     }
-    return solver.take();
+    return batch.take();
 }
 
 template <class T, class D>
 BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& factorizations,
-                                        std::type_identity_t<BatchView<const T, D>> B, double rcond) {
+                                        std::type_identity_t<BatchView<const T, D>> B,
+                                        const LeastSquaresOptions& solver) {
     require_storage(B);
-    rcond = rank_tolerance<T>(rcond);
+    require_rcond(solver.rcond);
     const auto& all = InsideBatch::of(factorizations);
     for (const auto& c : all.classes) {
         if (c.m < c.n) {
@@ -196,13 +205,13 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& 
     }
     require_shapes<T, D>(
         "B", B, all.count, [&](Index b) { return factorizations.rows(b); }, [&](Index b) { return B.cols(b); });
-    Solver<T, D> solver(ctx, all.count, B, rcond, true, all.place.empty());
+    Solver<T, D> batch(ctx, all.count, B, solver, true, all.place.empty());
     const auto n_of = [&](Index b) { return factorizations.cols(b); };
-    solver.allocate(n_of, n_of);
+    batch.allocate(n_of, n_of);
     for (const auto& c : all.classes) {
         if (!c.small) {
-            solver.solve_each(c.members(), 4.0 * c.m * c.n, [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
-                return least_squares<T, D>(mine, *c.each[all.at(b).second], Bb, rcond);
+            batch.solve_each(c.members(), 4.0 * c.m * c.n, [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
+                return least_squares<T, D>(mine, *c.each[all.at(b).second], Bb, solver);
             });
             continue;
         }
@@ -219,23 +228,23 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& 
             const Index i = all.at(b).second;
             const QR<T, D> f =
                 from_lapack<T, D>(mine, {copy_of<T, D>(mine, (*V_R)[i]), copy_of<T, D>(mine, (*tau)[i])});
-            return least_squares<T, D>(mine, f, Bb, rcond);
+            return least_squares<T, D>(mine, f, Bb, solver);
         };
         if (SmallBatch<T, D>::solves(c.m, c.n)) {
-            solver.solve_small(*c.small, Op::None, c.members(), alone);
+            batch.solve_small(*c.small, Op::None, c.members(), alone);
         } else {
             unpack();
-            solver.solve_each(c.members(), 4.0 * c.m * c.n, alone);
+            batch.solve_each(c.members(), 4.0 * c.m * c.n, alone);
         }
     }
-    return solver.take();
+    return batch.take();
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                        \
     template BatchedLeastSquares<T, D> least_squares<T, D>(Context<D>&, BatchView<const T, D>, BatchView<const T, D>,  \
-                                                           double, Options);                                           \
+                                                           const LeastSquaresOptions&, Options);                       \
     template BatchedLeastSquares<T, D> least_squares<T, D>(Context<D>&, const BatchedQR<T, D>&, BatchView<const T, D>, \
-                                                           double);
+                                                           const LeastSquaresOptions&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

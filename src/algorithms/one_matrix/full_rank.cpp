@@ -14,14 +14,10 @@
 
 namespace quoin {
 
-template <class T>
-double rank_tolerance(double rcond) {
-    if (rcond == -1) return 10 * Scalar<T>::u;
-    if (rcond >= 0 && rcond <= 1) return rcond;
+void require_rcond(double rcond) {
+    if (rcond == -1 || (rcond >= 0 && rcond <= 1)) return;
     throw InvalidArgument(fmt::format("rcond must be from 0 to 1 (or -1: 10u), and is {}", rcond));
 }
-template double rank_tolerance<float>(double);
-template double rank_tolerance<double>(double);
 
 namespace {
 
@@ -78,14 +74,40 @@ std::string listed(const std::vector<Index>& columns) {
     return columns.size() == 1 ? fmt::format("{}", columns[0]) : fmt::format("{} and {}", text, columns.back());
 }
 
+/// Throws RankDeficient. `zero_column` of R is zero, or −1; `estimate` is at or below `tolerance`.
+template <class T, class D>
+[[noreturn]] void refuse_deficient(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, Index zero_column,
+                                   double estimate, double tolerance, std::span<const Index> order) {
+    if (zero_column >= 0) {
+        throw RankDeficient(
+            fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full", m < n ? "row" : "column",
+                        order.empty() ? zero_column : order[zero_column], m, n),
+            0);
+    }
+    std::vector<Index> columns = dependent_columns(host_copy_of<T, D>(ctx, R));
+    if (!order.empty()) {
+        for (Index& j : columns) j = order[j];
+        std::sort(columns.begin(), columns.end());
+    }
+    throw RankDeficient(
+        fmt::format("{} {} of the {}x{} matrix are {}linearly dependent (reciprocal condition number {:.1e} <= rcond "
+                    "{:.1e}): drop one of them, or accept the solution of least norm (in the host's memory)",
+                    m < n ? "rows" : "columns", listed(columns), m, n,
+                    estimate <= default_tolerance<T> ? "" : "nearly ", estimate, tolerance),
+        estimate);
+}
+
 }  // namespace
 
 template <class T, class D>
-double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, double rcond, bool checked,
-                         double perturbed_condition) {
+RankTest test_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, const LeastSquaresOptions& solver,
+                   LeastSquares<T, D>& solution, bool checked, double perturbed_condition,
+                   std::span<const Index> order) {
+    const Index k = R.cols;
     const TriangleInspection found = inspect_triangle<T>(ctx, R);
+    solution.condition = found.condition;
     if (std::isnan(found.condition)) {
-        if (!checked) return found.condition;
+        if (!checked) return {};
         throw NumericalBreakdown(
             fmt::format(
                 "the triangular factor of the {}x{} matrix holds NaN or Inf: its entries are too large for their "
@@ -93,26 +115,37 @@ double require_full_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Ind
                 m, n),
             0);
     }
-    if (found.zero_column >= 0) {
-        throw RankDeficient(fmt::format("{} {} of the {}x{} matrix is zero: its rank is not full",
-                                        m < n ? "row" : "column", found.zero_column, m, n),
-                            0);
+    RankTest test{.rank = k, .tolerance = solver.rcond == -1 ? default_tolerance<T> : solver.rcond};
+    std::vector<Real<T>> s(static_cast<std::size_t>(k));
+    const bool is_singular = std::isinf(found.scaled_condition);
+    // small singular values may underflow
+    const bool is_regular = solver.rcond == 0 && !is_singular;
+    const bool by_values = solver.rcond != -1 && !is_regular && !has_full_rank(found.condition, k, solver.rcond);
+    if (by_values || solver.singular_values) small_svd<T>(ctx, copy_of<T, D>(ctx, R).view(), s, {}, {});
+    double estimate = 1 / std::max(found.scaled_condition, perturbed_condition);
+    if (by_values && k > 0) {
+        const double largest = static_cast<double>(s[0]);
+        const Index above = std::count_if(s.begin(), s.end(), [&](Real<T> x) { return x > solver.rcond * largest; });
+        test.rank = std::min(above, is_singular ? k - 1 : k);
+        test.is_full = test.rank == k;
+        estimate = largest > 0 ? static_cast<double>(s[k - 1]) / largest : 0;
+    } else if (solver.rcond == -1 && k > 0 && !(estimate > default_tolerance<T>)) {
+        test.is_full = false;
+        test.rank = -1;
+        // a perturbed matrix has errors of 8√k u in each of k columns
+        test.tolerance = rounding_of_r<T>(perturbed_condition < 0 ? k : 8 * k);
     }
-    const double estimate = 1 / std::max(found.scaled_condition, perturbed_condition);
-    if (R.cols > 0 && estimate <= rcond) {
-        throw RankDeficient(
-            fmt::format("{} {} of the {}x{} matrix are {}linearly dependent (reciprocal condition number {:.1e} <= "
-                        "rcond {:.1e}): drop one of them, or use a solver for matrices of any rank "
-                        "(numpy.linalg.lstsq, LAPACK's gelsd)",
-                        m < n ? "rows" : "columns", listed(dependent_columns(host_copy_of<T, D>(ctx, R))), m, n,
-                        estimate <= rank_tolerance<T>(-1) ? "" : "nearly ", estimate, rcond),
-            estimate);
+    if (!test.is_full && (solver.refuse_deficient || !std::is_same_v<D, Host>)) {
+        const double compared = solver.rcond == -1 ? default_tolerance<T> : solver.rcond;
+        refuse_deficient<T, D>(ctx, R, m, n, found.zero_column, estimate, compared, order);
     }
-    return found.condition;
+    solution.rank = test.rank;
+    solution.tolerance = test.tolerance;
+    if (solver.singular_values) solution.singular_values = std::move(s);
+    return test;
 }
 
-#define QUOIN_INSTANTIATE(T, D) \
-    template double require_full_rank<T, D>(Context<D>&, MatrixView<const T, D>, Index, Index, double, bool, double);
+#define QUOIN_INSTANTIATE(T, D) template decltype(test_rank<T, D>) test_rank<T, D>;
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -57,7 +57,7 @@ CUR<T, D> cur(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_
     }
     // Uᵀ minimises ‖Rᵀ Uᵀ − Xᵀ‖
     const Matrix<T, D> Xt = transposed<T, D>(ctx, by_columns.X.view());
-    result.U = transposed<T, D>(ctx, least_squares(ctx, std::as_const(Rt).view(), Xt.view(), 0).X.view());
+    result.U = transposed<T, D>(ctx, least_squares(ctx, std::as_const(Rt).view(), Xt.view(), {.rcond = 0}).X.view());
     result.columns = std::move(by_columns.columns);
     result.report = by_columns.report;
     return result;

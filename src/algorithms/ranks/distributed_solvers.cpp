@@ -66,7 +66,7 @@ double largest_of_all(Context<D>& ctx, Communicator& comm, double mine) {
 /// Solves min ‖AX − 2^-e B‖ for A = QR over ranks, m >= n. The residual norms are multiplied by 2^e.
 template <class T, class D>
 LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const DistributedFactorization<T, D>& f,
-                                    MatrixView<const T, D> B, int e, double rcond) {
+                                    MatrixView<const T, D> B, int e, LeastSquaresOptions solver) {
     Context<Host>& host = host_context(ctx);
     const Index p = B.cols;
     LeastSquares<T, D> solution;
@@ -90,9 +90,11 @@ LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const Dist
     if (f.is_root()) {
         call.attempt(
             [&] {
-                const double condition = require_full_rank<T, D>(ctx, f.R.view(), f.plan.rows, f.plan.cols, rcond,
-                                                                 f.plan.check_finite, f.report.perturbed_condition);
-                norms(p, 0) = static_cast<T>(condition);
+                solver.refuse_deficient = true;
+                solver.singular_values = false;
+                test_rank<T, D>(ctx, f.R.view(), f.plan.rows, f.plan.cols, solver, solution, f.plan.check_finite,
+                                f.report.perturbed_condition);
+                norms(p, 0) = static_cast<T>(solution.condition);
                 solve_triangle<T>(ctx, Triangle::Upper, Op::None, f.R.view(), solution.X.view());
             },
             JointCall::Of::All);
@@ -101,6 +103,7 @@ LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const Dist
     call.share<T>(host, norms.view(), root);
     for (Index j = 0; j < p; ++j) solution.residual_norms[j] = std::scalbn(norms(j, 0), e);
     solution.condition = static_cast<double>(norms(p, 0));
+    solution.rank = std::isnan(solution.condition) ? 0 : f.plan.cols;
     solution.report = f.report;
     return solution;
 }
@@ -109,12 +112,13 @@ LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const Dist
 
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond, Options options) {
+                                 std::type_identity_t<MatrixView<const T, D>> B, const LeastSquaresOptions& solver,
+                                 Options options) {
     if (options.q == QForm::None) options.q = QForm::Any;
     JointCall call(host_context(ctx), comm, RankOperation::LeastSquares);
     double largest = 0;
     call.attempt([&] {
-        rcond = rank_tolerance<T>(rcond);
+        require_rcond(solver.rcond);
         check_matrix(A);
         largest = largest_of_rank<T, D>(ctx, B, A.rows, options.check_finite);
     });
@@ -122,12 +126,12 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
                                      {"the number of columns of B", B.cols},
                                      {"the size of an element", sizeof(T)},
                                      {"Options::check_finite", options.check_finite},
-                                     {"rcond (its bits)", std::bit_cast<Index>(rcond)}},
+                                     {"rcond (its bits)", std::bit_cast<Index>(solver.rcond)}},
                                     A.rows);
     require_tall("least_squares", std::accumulate(heights.begin(), heights.end(), Index{0}), A.cols);
     RankQRInRange<T, D> factored(ctx, comm, A, options, largest_of_all(ctx, comm, largest));
     LeastSquares<T, D> solution =
-        solve_over_ranks<T, D>(ctx, call, InsideRanks::of(factored.factors), B, factored.exponent, rcond);
+        solve_over_ranks<T, D>(ctx, call, InsideRanks::of(factored.factors), B, factored.exponent, solver);
     solution.R = std::move(factored.R);
     solution.exponent = factored.exponent;
     return solution;
@@ -135,19 +139,19 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
 
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& factorization,
-                                 std::type_identity_t<MatrixView<const T, D>> B, double rcond) {
+                                 std::type_identity_t<MatrixView<const T, D>> B, const LeastSquaresOptions& solver) {
     const auto& f = InsideRanks::of(factorization);
     JointCall call(host_context(ctx), *f.comm, RankOperation::LeastSquares);
     double largest = 0;
     call.attempt([&] {
-        rcond = rank_tolerance<T>(rcond);
+        require_rcond(solver.rcond);
         f.require_q("least_squares");
         largest = largest_of_rank<T, D>(ctx, B, f.own_rows(), f.plan.check_finite);
     });
-    call.agree({{"the number of columns of B", B.cols}, {"rcond (its bits)", std::bit_cast<Index>(rcond)}});
+    call.agree({{"the number of columns of B", B.cols}, {"rcond (its bits)", std::bit_cast<Index>(solver.rcond)}});
     require_tall("least_squares", f.plan.rows, f.plan.cols);
     const int e = std::max(0, min_norm_exponent<T>(largest_of_all(ctx, *f.comm, largest)));
-    LeastSquares<T, D> solution = solve_over_ranks<T, D>(ctx, call, f, B, e, rcond);
+    LeastSquares<T, D> solution = solve_over_ranks<T, D>(ctx, call, f, B, e, solver);
     if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());
     return solution;
 }
@@ -199,9 +203,9 @@ SVD<T, D> svd(Context<D>& ctx, Communicator& comm, MatrixView<const T, D> A, boo
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                      \
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>,              \
-                                                    MatrixView<const T, D>, double, Options);                        \
+                                                    MatrixView<const T, D>, const LeastSquaresOptions&, Options);    \
     template LeastSquares<T, D> least_squares<T, D>(Context<D>&, const DistributedQR<T, D>&, MatrixView<const T, D>, \
-                                                    double);                                                         \
+                                                    const LeastSquaresOptions&);                                     \
     template SVD<T, D> svd<T, D>(Context<D>&, Communicator&, MatrixView<const T, D>, bool, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "algorithms/one_matrix/full_rank.hpp"
+#include "algorithms/one_matrix/least_norm.hpp"
 #include "algorithms/shared/matrix_checks.hpp"
 #include "algorithms/streams/rows_from_host.hpp"
 #include "algorithms/streams/streaming_options.hpp"
@@ -141,22 +141,22 @@ Matrix<T, D> StreamingR<T, D>::r(Context<D>& ctx) const {
 }
 
 template <class T, class D>
-LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, double rcond) const {
-    rcond = rank_tolerance<T>(rcond);
+LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, const LeastSquaresOptions& solver) const {
+    require_rcond(solver.rcond);
     if (p_ == 0) throw InvalidArgument("solve: this stream was given no right-hand sides");
     if (rows_ < n_) {
         throw InvalidArgument(fmt::format("solve: {} rows so far do not determine {} unknowns", rows_, n_));
     }
     Matrix<T, D> R = r(ctx);
     LeastSquares<T, D> solution;
-    solution.condition = require_full_rank<T, D>(ctx, R.view(), rows_, n_, rcond);
+    const RankTest test = test_rank<T, D>(ctx, R.view(), rows_, n_, solver, solution);
 
     // R_ext = [R C; 0 E],   R X = C,   ‖A x_j − b_j‖ = ‖E(:, j)‖
     solution.X = Matrix<T, D>(ctx, n_, p_);
     copy<T>(ctx, R_.view().block({0, n_}, {n_, n_ + p_}), solution.X.view());
-    solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.view(), solution.X.view());
     solution.residual_norms.resize(p_);
     column_norms<T>(ctx, R_.view().block({n_, R_.rows()}, {n_, n_ + p_}), solution.residual_norms);
+    solve_of_any_rank<T, D>(ctx, Op::None, R.view(), test, solution);
     solution.report = report_;
     solution.R = std::move(R);
     return solution;
