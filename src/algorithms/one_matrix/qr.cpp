@@ -420,7 +420,7 @@ Index numerical_rank(Context<D>& ctx, const Plan& plan, MatrixView<const T, D> R
     return std::count_if(d.data(), d.data() + d.rows(), [&](T r) { return std::abs(r) > least; });
 }
 
-/// Makes R's diagonal non-negative by R := D R and Q := Q D. Reflectors keep D beside them.
+/// Makes R's diagonal non-negative by R := D R and Q := Q D. D of reflectors is kept in `signs`.
 template <class T, class D>
 void choose_signs(Context<D>& ctx, QR<T, D>& f) {
     auto& held = Inside::of(f);
