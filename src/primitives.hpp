@@ -26,7 +26,6 @@
 //     column_scaling.hpp            norm_exponents
 //     full_rank.cpp                 inspect_triangle
 //     pivoted_qr.cpp                factor_pivoted
-//     basis_kernel.cpp              diagonal_signs
 //     streaming_qr.cpp              equal
 //     generic/reconstruct_top.hpp   inverse_norm_estimate
 

@@ -108,8 +108,9 @@ TYPED_TEST(GpuPrimitive, ElementsHaveTheBitsOfTheHost) {
                         {3, 70000}}) {
         SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n));
         const Matrix<T> A = random_normal<T>(m, n, 1), B = random_normal<T>(m, n, 2), s = random_normal<T>(m, 1, 3);
+        const Matrix<T> c = random_normal<T>(n, 1, 4);
         const Index k = std::min(m, n);
-        GpuPadded<T> gA(this->gpu(), A.view()), gs(this->gpu(), s.view());
+        GpuPadded<T> gA(this->gpu(), A.view()), gs(this->gpu(), s.view()), gc(this->gpu(), c.view());
         const auto compare = [&](const char* what, const Matrix<T>& start, auto on_host, auto on_gpu) {
             Matrix<T> X = copy<T>(start.view());
             GpuPadded<T> gX(this->gpu(), start.view());
@@ -148,6 +149,9 @@ TYPED_TEST(GpuPrimitive, ElementsHaveTheBitsOfTheHost) {
         compare(
             "flip_rows", B, [&](auto X) { flip_rows<T>(h, s.view(), X); },
             [&](auto X) { flip_rows<T>(g, gs.view(), X); });
+        compare(
+            "flip_columns", B, [&](auto X) { flip_columns<T>(h, c.view(), X); },
+            [&](auto X) { flip_columns<T>(g, gc.view(), X); });
         if (m == n) {
             compare(
                 "add_identity", B, [&](auto X) { add_identity<T>(h, X); }, [&](auto X) { add_identity<T>(g, X); });

@@ -408,7 +408,7 @@ QR<T, D> in_one_launch(Context<D>& ctx, InputView<T, D> A, Matrix<T, D>&& memory
     return f;
 }
 
-/// Makes R's diagonal non-negative by R := D R and Q := Q D. Reflectors keep D beside them.
+/// Makes R's diagonal non-negative by R := D R and Q := Q D. D of reflectors is kept in `signs`.
 template <class T, class D>
 void choose_signs(Context<D>& ctx, QR<T, D>& f) {
     auto& held = Inside::of(f);

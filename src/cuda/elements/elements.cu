@@ -375,8 +375,8 @@ bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B) {
 }
 
 QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
-                diagonal_signs, add_identity, negate, add, subtract, flip_rows, flip_columns)
-QUOIN_IMPLEMENT(Cuda, pack_triangle, unpack_triangle, column_norms, equal)
+                diagonal_signs, add_identity, negate, add, subtract, flip_rows)
+QUOIN_IMPLEMENT(Cuda, flip_columns, pack_triangle, unpack_triangle, column_norms, equal)
 template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
 template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;
 template decltype(transpose<std::uint8_t, Cuda>) transpose<std::uint8_t, Cuda>;
