@@ -156,7 +156,7 @@ TYPED_TEST(PositiveDiagonal, ReachesTheCallersMemoryAndTheSolvers) {
         EXPECT_LE(residual_error<T>(A.view(), Q.view(), R.view()), law);
         EXPECT_LE(orthogonality_error<T>(Q.view(), k), law);
         const Matrix<T> x = least_squares(this->ctx, A.view(), B.view()).X;
-        const Matrix<T> y = least_squares(this->ctx, A.view(), B.view(), -1, positive({})).X;
+        const Matrix<T> y = least_squares(this->ctx, A.view(), B.view(), {}, positive({})).X;
         EXPECT_LE(difference<T>(x.view(), y.view(), 100 * k, frobenius_norm<T>(x.view())), law);
         if (m < n) continue;
         for (const QForm q : q_forms_with_q) {

@@ -1,9 +1,10 @@
 """Times QR with column pivoting against LAPACK's ?geqp3 through SciPy, by turns in one process, and prints CSV.
 
-    PYTHONPATH=build/python python3 bench/rivals/pivoted_qr.py [SHAPE]... [--dtype f64] [--rank K] [--repeat 3] [--threads N]
+    PYTHONPATH=build/python python3 bench/rivals/pivoted_qr.py [SHAPE]... [--dtype f64] [--rank K] [--repeat 3]
 
-R alone and the pivots, of matrices of independent normal numbers; with --rank Quoin stops there. `worst` is the largest ratio of |r_kk| of LAPACK to
-|r_kk| of Quoin: 1 is as good a choice of pivots. OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE hold for both.
+R alone and the pivots, of matrices of independent normal numbers; with --rank Quoin stops there. `worst` is the largest
+ratio of |r_kk| of LAPACK to |r_kk| of Quoin: 1 is as good a choice of pivots. OPENBLAS_NUM_THREADS and
+OPENBLAS_CORETYPE hold for both.
 """
 
 import argparse
