@@ -30,25 +30,11 @@ from ._errors import (
     RankDeficient,
 )
 from ._factorization import BatchedFactorization, Factorization
-from ._functions import (
-    factor,
-    from_raw,
-    info,
-    lq,
-    lstsq,
-    matrix_rank,
-    null_space,
-    orth,
-    pinv,
-    plan,
-    plan_route,
-    ql,
-    qr,
-    rq,
-    svd,
-)
+from ._functions import factor, from_raw, info, lstsq, plan, plan_route, qr, svd
 from ._gram_schmidt import GramSchmidt
 from ._low_rank import cur, interpolative
+from ._lq import lq, ql, rq
+from ._rank import matrix_rank, null_space, orth, pinv
 from ._results import (
     CURResult,
     InterpolativeResult,

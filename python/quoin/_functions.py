@@ -14,7 +14,6 @@ from ._arguments import (
     one_of,
     pivoting_limits,
     positive,
-    rcond_number,
     shown,
     solver,
     threads_number,
@@ -33,22 +32,18 @@ from ._arrays import (
     list_of_matrices,
     list_operands,
     located,
-    on_host,
     require_one_place,
     to_float,
 )
-from ._errors import InvalidArgument, NonFiniteEntry
+from ._errors import InvalidArgument
 from ._factorization import BatchedFactorization, Factorization
 from ._results import (
-    LQResult,
     LstsqResult,
     PivotedQRResult,
     Plan,
-    QLResult,
     QRResult,
     RawQRResult,
     Route,
-    RQResult,
     SVDResult,
     solution,
     solutions,
@@ -275,150 +270,6 @@ def _pivoted_qr(
     whole = np.zeros(f.shape, dtype=R.dtype, order="F")
     whole[: len(R)] = R
     return PivotedQRResult(f.q[:, :], whole, P)
-
-
-def _by_qr(function: str, a: Any, mode: str, transpose: bool, reverse: bool, options: tuple[Any, ...]) -> Any:
-    """Returns Q and the triangle of `function`, or the triangle alone, by QR of A or Aᵀ, with reversed columns."""
-    modes = {"reduced": "reduced", "complete": "complete", function.replace("q", ""): "r"}
-    one_of("mode", mode, *modes)
-    method, threads, check_finite, positive = options
-    a, place = on_host(a, function)
-    a = at_least_2d(to_float(a, function))
-    B = a.swapaxes(-1, -2) if transpose else a
-    if reverse:
-        B = B[..., ::-1].copy(order="K")
-    try:
-        factors: Any = qr(B, modes[mode], method, threads, check_finite, positive=positive)
-    except NonFiniteEntry:
-        qr(a, "r")  # raises with the indices of A
-        raise
-    Q, R = (None, factors) if modes[mode] == "r" else factors
-    if reverse:
-        R = R[..., ::-1, ::-1].copy(order="K")
-        Q = Q if Q is None else Q[..., ::-1].copy(order="K")
-    if transpose:
-        R = R.swapaxes(-1, -2)
-        Q = Q if Q is None else Q.swapaxes(-1, -2)
-    return place.give_back(R) if Q is None else (place.give_back(Q), place.give_back(R))
-
-
-def lq(
-    a: Any,
-    mode: str = "reduced",
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    positive: bool = False,
-) -> Any:
-    """Factor A = L Q, L lower triangular and the rows of Q orthonormal.
-
-    Parameters
-    ----------
-    a : array_like, shape (..., M, N)
-        In the host's memory; types and layouts as for `qr`.
-    mode : {'reduced', 'complete', 'l'}
-        L (..., M, K) and Q (..., K, N), K = min(M, N); L (..., M, N) and Q (..., N, N); or L alone.
-    method, threads, check_finite, positive
-        As for `qr`.
-
-    Returns
-    -------
-    LQResult or array
-
-    Notes
-    -----
-    With Aᵀ = Q̃ R̃ by `qr`, L = R̃ᵀ and Q = Q̃ᵀ. The costs and the error bounds are as for `qr` of Aᵀ. An array in C
-    order is not copied. For M < N and full rank, L x = b and y = Qᵀ x give the y of least norm with A y = b (Golub and
-    Van Loan, Matrix Computations, 4th edition, section 5.6.2).
-
-    Examples
-    --------
-    >>> import numpy as np, quoin
-    >>> A = np.random.default_rng(0).standard_normal((3, 50))
-    >>> L, Q = quoin.lq(A)
-    >>> L.shape, Q.shape, bool(np.allclose(L @ Q, A) and np.array_equal(L, np.tril(L)))
-    ((3, 3), (3, 50), True)
-    """
-    factors = _by_qr("lq", a, mode, True, False, (method, threads, check_finite, positive))
-    return factors if mode == "l" else LQResult(*reversed(factors))
-
-
-def rq(
-    a: Any,
-    mode: str = "reduced",
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    positive: bool = False,
-) -> Any:
-    """Factor A = R Q as `scipy.linalg.rq` does: R upper triangular and the rows of Q orthonormal.
-
-    Parameters
-    ----------
-    a, method, threads, check_finite, positive
-        As for `lq`.
-    mode : {'reduced', 'complete', 'r'}
-        R (..., M, K) and Q (..., K, N), K = min(M, N); R (..., M, N) and Q (..., N, N); or R alone. The triangle's
-        diagonal ends in R's last row and column. The 'reduced' mode is SciPy's 'economic', 'complete' its 'full'.
-
-    Returns
-    -------
-    RQResult or array
-
-    Notes
-    -----
-    Let J reverse the order of rows. With (J A)ᵀ = Q̃ R̃ by `qr`, R = J R̃ᵀ J and Q = J Q̃ᵀ. It costs one more copy of A
-    and of Q than `lq`. With `positive` it splits a camera matrix into calibration and rotation (Hartley and Zisserman,
-    Multiple View Geometry, 2004, section 6.2.4).
-
-    Examples
-    --------
-    >>> import numpy as np, quoin
-    >>> A = np.random.default_rng(0).standard_normal((3, 3))
-    >>> R, Q = quoin.rq(A, positive=True)
-    >>> bool(np.allclose(R @ Q, A) and np.array_equal(R, np.triu(R)) and np.all(np.diag(R) > 0))
-    True
-    """
-    factors = _by_qr("rq", a, mode, True, True, (method, threads, check_finite, positive))
-    return factors if mode == "r" else RQResult(*reversed(factors))
-
-
-def ql(
-    a: Any,
-    mode: str = "reduced",
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    positive: bool = False,
-) -> Any:
-    """Factor A = Q L, the columns of Q orthonormal and L lower triangular.
-
-    Parameters
-    ----------
-    a, method, threads, check_finite, positive
-        As for `lq`.
-    mode : {'reduced', 'complete', 'l'}
-        Q (..., M, K) and L (..., K, N), K = min(M, N); Q (..., M, M) and L (..., M, N); or L alone. The triangle's
-        diagonal ends in L's last row and column, as in LAPACK's `?geqlf`.
-
-    Returns
-    -------
-    QLResult or array
-
-    Notes
-    -----
-    Let J reverse the order of columns. With A J = Q̃ R̃ by `qr`, Q = Q̃ J and L = J R̃ J. The costs are as for `rq`.
-
-    Examples
-    --------
-    >>> import numpy as np, quoin
-    >>> A = np.random.default_rng(0).standard_normal((50, 3))
-    >>> Q, L = quoin.ql(A)
-    >>> Q.shape, L.shape, bool(np.allclose(Q @ L, A) and np.array_equal(L, np.tril(L)))
-    ((50, 3), (3, 3), True)
-    """
-    factors = _by_qr("ql", a, mode, False, True, (method, threads, check_finite, positive))
-    return factors if mode == "l" else QLResult(*factors)
 
 
 def _factor_list(
@@ -661,113 +512,6 @@ def svd(
     where = place.where(threads_number(threads))
     U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, where, check_finite, limits)
     return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
-
-
-def _svd_and_rank(function: str, a: Any, name: str, tolerance: float | None, vectors: bool = True) -> tuple[Any, int]:
-    """Returns the SVD of one matrix, or its values, and how many of these are above `tolerance` times the largest."""
-    A = exactly_2d(to_float(located(a)[0], function))
-    least = max(A.shape) * float(np.finfo(A.dtype).eps) if tolerance is None else rcond_number(tolerance, name)
-    f = svd(a, vectors)
-    S = f.S if vectors else f
-    return f, int((S > least * S[0]).sum()) if min(A.shape) else 0
-
-
-def matrix_rank(a: Any, rtol: float | None = None) -> int:
-    """The number of singular values above rtol times the largest, as numpy.linalg.matrix_rank, from R of QR.
-
-    Parameters
-    ----------
-    a : array_like, shape (M, N)
-        Types and layouts as for `qr`.
-    rtol : float, optional
-        From 0 to 1; by default max(M, N) eps.
-
-    Notes
-    -----
-    2 max(M, N) K² flops for R and 8K³/3 for its singular values, K = min(M, N).
-
-    Examples
-    --------
-    >>> import numpy as np, quoin
-    >>> quoin.matrix_rank(np.ones((1000, 3)))
-    1
-    """
-    return _svd_and_rank("matrix_rank", a, "rtol", rtol, vectors=False)[1]
-
-
-def pinv(a: Any, rtol: float | None = None) -> Any:
-    """The Moore-Penrose pseudoinverse A⁺ (N, M), as numpy.linalg.pinv, from the SVD by QR.
-
-    To solve with A, use `lstsq`: it takes less time and memory.
-
-    Parameters
-    ----------
-    a : array_like, shape (M, N)
-        Types and layouts as for `qr`.
-    rtol : float, optional
-        From 0 to 1: singular values that are at most rtol times the largest count as zero; by default max(M, N) eps.
-
-    Notes
-    -----
-    A = U Σ Vᵀ, A⁺ = V Σ⁺ Uᵀ: the flops of `svd`, and 2MNK more. The relative error is of order eps times the condition
-    number of the part that is inverted.
-
-    Examples
-    --------
-    >>> import numpy as np, quoin
-    >>> quoin.pinv(np.array([[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]]))
-    array([[0.5, 0. , 0. ],
-           [0. , 0. , 0. ]])
-    """
-    (U, S, Vh), rank = _svd_and_rank("pinv", a, "rtol", rtol)
-    return (Vh[:rank].T / S[:rank]) @ U[:, :rank].T
-
-
-def orth(a: Any, rcond: float | None = None) -> Any:
-    """An orthonormal basis of the range of A (M, rank), as scipy.linalg.orth: the left singular vectors.
-
-    Parameters
-    ----------
-    a : array_like, shape (M, N)
-        Types and layouts as for `qr`.
-    rcond : float, optional
-        From 0 to 1: singular values that are at most rcond times the largest count as zero; by default max(M, N) eps.
-
-    Examples
-    --------
-    >>> import numpy as np, quoin
-    >>> abs(quoin.orth(np.array([[2.0, 4.0], [0.0, 0.0]])))
-    array([[1.],
-           [0.]])
-    """
-    f, rank = _svd_and_rank("orth", a, "rcond", rcond)
-    return f.U[:, :rank]
-
-
-def null_space(a: Any, rcond: float | None = None) -> Any:
-    """An orthonormal basis of the null space of A (N, N − rank), as scipy.linalg.null_space.
-
-    Parameters
-    ----------
-    a : array_like, shape (M, N)
-        Types and layouts as for `qr`.
-    rcond : float, optional
-        From 0 to 1: singular values that are at most rcond times the largest count as zero; by default max(M, N) eps.
-
-    Notes
-    -----
-    The last columns of the N×N Q of the right singular vectors that span the range of Aᵀ. ‖A Z‖ is at most about
-    rcond ‖A‖.
-
-    Examples
-    --------
-    >>> import numpy as np, quoin
-    >>> Z = quoin.null_space(np.array([[1.0, 1.0, 1.0]]))
-    >>> Z.shape, bool(abs(Z.sum(axis=0)).max() < 1e-15)
-    ((3, 2), True)
-    """
-    f, rank = _svd_and_rank("null_space", a, "rcond", rcond)
-    return factor(f.Vh[:rank].T).q[:, rank:]
 
 
 def plan(
