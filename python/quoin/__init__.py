@@ -46,6 +46,7 @@ from ._results import (
     SVDResult,
 )
 from ._streaming import StreamingQR, StreamingR
+from ._updates import qr_delete, qr_insert, qr_update
 
 if TYPE_CHECKING:
     from .apps import (
@@ -124,6 +125,9 @@ __all__ = [
     "plan",
     "plan_route",
     "qr",
+    "qr_delete",
+    "qr_insert",
+    "qr_update",
     "robust_pca",
     "svd",
 ]

@@ -182,6 +182,32 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
     subtract_product<T>(ctx, Q, S, W);
 }
 
-QUOIN_IMPLEMENT(Host, solve_and_gram, gram_precision, multiply_transposed, subtract_product, block_gram_schmidt_step)
+template <class T, class D>
+void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windows, View<T, D> Q) {
+    Index widest = 0;
+    double flops = 0;
+    for (const auto& [minus_G, first] : windows) {
+        widest = std::max(widest, minus_G.rows);
+        flops += 2.0 * Q.rows * minus_G.rows * minus_G.rows;
+    }
+    constexpr Index height = block_rows<T>;
+    Arena::Frame frame(ctx.state().arena);
+    const Team threads = team(ctx, flops, Q.rows * Q.cols);
+    ThreadBuffers<T> buffers(frame, threads, height * widest);
+    for_tasks(threads, (Q.rows + height - 1) / height, [&](Index task) {
+        const Index i = task * height, rows = std::min(height, Q.rows - i);
+        for (const auto& [minus_G, first] : windows) {
+            const Index h = minus_G.rows;
+            T *const W = buffers.mine(), *const Q_w = Q.at(i, first);
+            copy_block(rows, h, Q_w, Q.ld, W, rows);
+            fill_zero(rows, h, Q_w, Q.ld);
+            kernels<T>().outer(rows, h, h, W, rows, minus_G.data, minus_G.ld, Q_w, Q.ld);
+        }
+    });
+    ctx.state().add_flops(flops);
+}
+
+QUOIN_IMPLEMENT(Host, solve_and_gram, gram_precision, multiply_transposed, subtract_product, block_gram_schmidt_step,
+                multiply_windows)
 
 }  // namespace quoin

@@ -2,6 +2,8 @@
 
 // Products of tall matrices.
 
+#include <span>
+
 #include "primitives/context.hpp"
 #include "quoin/options.hpp"
 
@@ -17,5 +19,16 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
 template <class T, class D>
 void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C,
                       Arithmetic arithmetic = Arithmetic::Native);
+
+/// The negative of a small orthogonal G, and the first column of Q that it applies to.
+template <class T, class D>
+struct WindowFactor {
+    MatrixView<const T, D> minus_G;
+    Index first = 0;
+};
+/// Q(:, first : first + h) := Q(:, first : first + h) G for one h×h window after the other. 2mh² flops a window. The
+/// host takes some rows of Q through all windows while they are in cache. For the host alone.
+template <class T, class D>
+void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windows, View<T, D> Q);
 
 }  // namespace quoin
