@@ -22,8 +22,8 @@ using Explicit = std::type_identity_t<ExplicitFactors<T, D>>;
 ///
 /// R' has exact zeros below its diagonal. The method is `docs/updates.md`: orthogonal transformations of windows of
 /// about 2p neighbouring columns of Q and rows of R. ‖I − Q'ᵀQ'‖ is that of Q and O((n + p)u) more, and ‖A' − Q'R'‖ is
-/// that of the given factors and O((n + p)u) (‖A‖ + ‖A'‖) more, for every finite input. Deleted rows are found from Q,
-/// so that R' is accurate even if it is singular. About 8mnp flops, 16mnp for `update`, and 8mnp more for columns that
+/// that of the given factors and O((n + p)u) (‖A‖ + ‖A'‖) more, for every finite input, with ‖U‖‖V‖ for ‖A'‖ in
+/// `update`. Rows are deleted by means of Q, so that this holds even if R' is singular. About 8mnp flops, 16mnp for `update`, and 8mnp more for columns that
 /// are projected from Q: those of `insert_columns` and `update`, and unit vectors of `delete_rows`.
 ///
 /// Throw InvalidArgument for shapes that do not fit, and NonFiniteEntry for NaN or Inf unless `check_finite` is false.

@@ -26,9 +26,11 @@ struct WindowFactor {
     MatrixView<const T, D> minus_G;
     Index first = 0;
 };
-/// Q(:, first : first + h) := Q(:, first : first + h) G for one h×h window after the other. 2mh² flops a window. The
-/// host takes some rows of Q through all windows while they are in cache. For the host alone.
+/// Q := the columns `kept` of [A B] G, G the product of all windows, each of which overlaps the one before it, or
+/// follows it. Q may be A, if A is all that there is and is kept. 2mh² flops for each h×h window. The host takes some
+/// rows through all windows while they are in cache.
 template <class T, class D>
-void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windows, View<T, D> Q);
+void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windows, Input<T, D> A, Input<T, D> B,
+                      Range kept, View<T, D> Q);
 
 }  // namespace quoin

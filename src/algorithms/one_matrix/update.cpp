@@ -20,19 +20,18 @@
 namespace quoin {
 namespace {
 
-/// The two steps. They change Q and matrices of as many rows as Q has columns, and keep the products.
+/// The two steps. They change matrices of as many rows as Q has columns, and keep the windows' G for Q.
 template <class T, class D>
 class Windows {
 public:
     /// For blocks W of p columns, or p diagonals below R's.
-    Windows(Context<D>& ctx, MatrixView<T, D> Q, Index p)
-        : ctx_(ctx), Q_(Q), p_(p), width_(std::max(Tuning<D>::update_width, p)) {}
+    Windows(Context<D>& ctx, Index p) : ctx_(ctx), p_(p), width_(std::max(Tuning<D>::update_width, p)) {}
 
     /// W := [T; 0] from row r on, T upper triangular. R, whose row r + i starts in column i, keeps p diagonals below
     /// them.
     void compress(Index r, MatrixView<T, D> W, MatrixView<T, D> R) {
         const ColumnsInRange<T, D> scaling_W(ctx_, W), scaling_R(ctx_, R);
-        const Index rest = W.rows - r, n = R.cols;
+        const Index rest = p_ > 0 ? W.rows - r : 0, n = R.cols;
         const Index count = rest > p_ ? (rest - p_ + width_ - 1) / width_ : rest > 0;
         start(std::min(rest, width_ + p_), count);
         for (Index j = count - 1; j >= 0; --j) {
@@ -45,7 +44,6 @@ public:
             eliminate(R.block(lower, cols), q, {R.block(lower, {cols.end, n})});
             finish_window(rows);
         }
-        multiply_windows<T, D>(ctx_, windows_, Q_);
         scaling_W.unscale(ctx_, W, {0, p_});
         scaling_R.unscale(ctx_, R, {0, n});
     }
@@ -53,7 +51,7 @@ public:
     /// Makes R upper triangular, which has p diagonals below its own from column `first` on.
     void retriangularize(Index first, MatrixView<T, D> R) {
         const ColumnsInRange<T, D> scaling(ctx_, R);
-        const Index end = std::min(R.rows, R.cols);
+        const Index end = p_ > 0 ? std::min(R.rows, R.cols) : 0;
         start(std::min(R.rows, width_ + p_), std::max<Index>(0, end - first + width_ - 1) / width_);
         for (Index c = first; c < end; c += width_) {
             const Range cols{c, std::min(end, c + width_)}, rows{c, std::min(R.rows, cols.end + p_)};
@@ -61,14 +59,17 @@ public:
             eliminate(R.block(rows, cols), 0, {R.block(rows, {cols.end, R.cols})});
             finish_window(rows);
         }
-        multiply_windows<T, D>(ctx_, windows_, Q_);
         scaling.unscale(ctx_, R, {0, R.cols});
+    }
+
+    /// Q := the columns `kept` of [A B] G, G the product of all windows. Q may be A, if all of A is kept.
+    void multiply(InputView<T, D> A, InputView<T, D> B, Range kept, MatrixView<T, D> Q) const {
+        multiply_windows<T, D>(ctx_, windows_, A, B, kept, Q);
     }
 
 private:
     /// Makes room for `count` windows of up to `height` rows.
     void start(Index height, Index count) {
-        windows_.clear();
         minus_Gt_ = Matrix<T, D>(ctx_, height, height);
         minus_G_ = Matrix<T, D>(ctx_, height, height * count);
         Tf_ = Matrix<T, D>(ctx_, height, height);
@@ -98,7 +99,6 @@ private:
     }
 
     Context<D>& ctx_;
-    const MatrixView<T, D> Q_;
     const Index p_, width_;
     std::vector<WindowFactor<T, D>> windows_;
     Matrix<T, D> minus_G_, minus_Gt_, Tf_;
@@ -151,17 +151,12 @@ struct Given {
         check_operand<T, D>(ctx, function, "R", R, k, -1, check_finite);
         check_operand<T, D>(ctx, function, "Q", Q, -1, -1, check_finite);
         if (!square && k > std::min(m, n)) {
-            throw InvalidArgument(fmt::format("{}: Q is {} x {} and R {} x {}, and Q must be square or thin", function,
-                                              m, k, k, n));
+            throw InvalidArgument(
+                fmt::format("{}: Q is {} x {} and R {} x {}, and Q must be square or thin", function, m, k, k, n));
         }
     }
-    /// Returns the first columns of Q' and rows of R', if the updated matrix has n columns.
-    ThinQR<T, D> result(Context<D>& ctx, Matrix<T, D> Q1, Matrix<T, D> R1) const {
-        const Index kept = square ? R1.rows() : std::min(R1.rows(), R1.cols());
-        if (kept == R1.rows()) return {std::move(Q1), std::move(R1)};
-        return {copy_of<T, D>(ctx, Q1.view().col_block({0, kept})),
-                copy_of<T, D>(ctx, R1.view().row_block({0, kept}))};
-    }
+    /// Returns the number of columns of Q', if R' has these rows and columns.
+    Index kept(Index rows, Index cols) const { return square ? rows : std::min(rows, cols); }
 
     InputView<T, D> Q, R;
     Index m, k, n;
@@ -170,17 +165,26 @@ struct Given {
 
 void check_range(const char* function, const char* what, Range r, Index size) {
     if (r.begin >= 0 && r.begin <= r.end && r.end <= size) return;
-    throw InvalidArgument(
-        fmt::format("{}: {} {} to {} are not among 0 to {}", function, what, r.begin, r.end, size));
+    throw InvalidArgument(fmt::format("{}: {} {} to {} are not among 0 to {}", function, what, r.begin, r.end, size));
 }
 
-/// R := the upper triangle of A, at the top of R; zeros below.
+/// Returns [0; R; 0] for the upper triangle R of A (k×n), from row `first` on, of `rows` rows.
 template <class T, class D>
-void load_triangle(Context<D>& ctx, InputView<T, D> A, MatrixView<T, D> R) {
-    const auto top = R.row_block({0, A.rows});
-    load<T>(ctx, A, top);
-    copy_triangle<T>(ctx, top, top);
-    set_zero(ctx, R.row_block({A.rows, R.rows}));
+Matrix<T, D> triangle_of(Context<D>& ctx, InputView<T, D> A, Index first, Index rows) {
+    Matrix<T, D> R(ctx, rows, A.cols);
+    const auto middle = R.view().row_block({first, first + A.rows});
+    load<T>(ctx, A, middle);
+    copy_triangle<T>(ctx, middle, middle);
+    set_zero(ctx, R.view().row_block({0, first}));
+    set_zero(ctx, R.view().row_block({first + A.rows, rows}));
+    return R;
+}
+
+/// Returns the first rows of R.
+template <class T, class D>
+Matrix<T, D> top(Context<D>& ctx, Matrix<T, D>&& R, Index rows) {
+    if (rows == R.rows()) return std::move(R);
+    return copy_of<T, D>(ctx, R.view().row_block({0, rows}));
 }
 
 /// Returns A without the given rows.
@@ -200,16 +204,18 @@ ThinQR<T, D> insert_columns(Context<D>& ctx, Explicit<T, D> f, Index at, Input<T
     check_operand<T, D>(ctx, "insert_columns", "U", U, A.m, -1, check_finite);
     check_range("insert_columns", "columns", {at, at}, A.n);
     const Index p = U.cols, k = std::min(A.m, A.k + p);
-    const Range left{0, at}, right{at + p, A.n + p};
+    const Range right{at + p, A.n + p};
     Matrix<T, D> Q(ctx, A.m, k), R(ctx, k, A.n + p);
     load<T>(ctx, A.Q, Q.view().col_block({0, A.k}));
     // R' = [R₁ W R₂]
-    load_triangle<T, D>(ctx, A.R.col_block(left), R.view().col_block(left));
-    set_zero(ctx, R.view().col_block(right));
-    load<T>(ctx, A.R.col_block({at, A.n}), R.view().block({0, A.k}, right));
+    const Matrix<T, D> old = triangle_of<T, D>(ctx, A.R, 0, k);
     const auto W = R.view().col_block({at, at + p});
+    copy<T>(ctx, old.view().col_block({0, at}), R.view().col_block({0, at}));
     copy<T>(ctx, coordinates<T, D>(ctx, Q.view(), A.k, U).view(), W);
-    Windows<T, D>(ctx, Q.view(), p).compress(std::min(at, k), W, R.view().col_block(right));
+    copy<T>(ctx, old.view().col_block({at, A.n}), R.view().col_block(right));
+    Windows<T, D> windows(ctx, p);
+    windows.compress(std::min(at, k), W, R.view().col_block(right));
+    windows.multiply(Q.view(), {}, {0, k}, Q.view());
     copy_triangle<T>(ctx, R.view(), R.view());
     return {std::move(Q), std::move(R)};
 }
@@ -218,12 +224,16 @@ template <class T, class D>
 ThinQR<T, D> delete_columns(Context<D>& ctx, Explicit<T, D> f, Range columns, bool check_finite) {
     const Given<T, D> A(ctx, "delete_columns", f, check_finite);
     check_range("delete_columns", "columns", columns, A.n);
-    Matrix<T, D> Q = loaded<T, D>(ctx, A.Q), all(ctx, A.k, A.n), R(ctx, A.k, A.n - columns.size());
-    load_triangle<T, D>(ctx, A.R, all.view());
-    copy<T>(ctx, all.view().col_block({0, columns.begin}), R.view().col_block({0, columns.begin}));
-    copy<T>(ctx, all.view().col_block({columns.end, A.n}), R.view().col_block({columns.begin, R.cols()}));
-    Windows<T, D>(ctx, Q.view(), columns.size()).retriangularize(columns.begin, R.view());
-    return A.result(ctx, std::move(Q), std::move(R));
+    const Matrix<T, D> old = triangle_of<T, D>(ctx, A.R, 0, A.k);
+    Matrix<T, D> R(ctx, A.k, A.n - columns.size());
+    copy<T>(ctx, old.view().col_block({0, columns.begin}), R.view().col_block({0, columns.begin}));
+    copy<T>(ctx, old.view().col_block({columns.end, A.n}), R.view().col_block({columns.begin, R.cols()}));
+    Windows<T, D> windows(ctx, columns.size());
+    windows.retriangularize(columns.begin, R.view());
+    const Index k = A.kept(A.k, R.cols());
+    Matrix<T, D> Q(ctx, A.m, k);
+    windows.multiply(A.Q, {}, {0, k}, Q.view());
+    return {std::move(Q), top(ctx, std::move(R), k)};
 }
 
 template <class T, class D>
@@ -235,22 +245,25 @@ ThinQR<T, D> insert_rows(Context<D>& ctx, Explicit<T, D> f, Index at, Input<T, D
     const bool many = !A.square && V.rows > A.n;
     ThinQR<T, D> of_V;
     if (many) of_V = qr<T, D>(ctx, V, {.q = QForm::Explicit, .check_finite = false}).take_thin(ctx);
-    const Index p = many ? A.n : V.rows, k = p + A.k;
-    const Range above{0, at}, inserted{at, at + V.rows}, below{inserted.end, A.m + V.rows}, old{p, k};
-    Matrix<T, D> Q(ctx, A.m + V.rows, k), R(ctx, k, A.n);
-    set_zero(ctx, Q.view().col_block({0, p}));
-    if (many) {
-        copy<T>(ctx, of_V.Q.view(), Q.view().block(inserted, {0, p}));
-    } else {
-        set_identity<T>(ctx, -at, Q.view().col_block({0, p}));
-    }
-    load<T>(ctx, A.Q.row_block(above), Q.view().block(above, old));
-    set_zero(ctx, Q.view().block(inserted, old));
-    load<T>(ctx, A.Q.row_block({at, A.m}), Q.view().block(below, old));
+    const Index p = many ? A.n : V.rows, k = A.kept(p + A.k, A.n);
+    Matrix<T, D> R = triangle_of<T, D>(ctx, A.R, p, p + A.k);
     load<T>(ctx, many ? InputView<T, D>(of_V.R.view()) : V, R.view().row_block({0, p}));
-    load_triangle<T, D>(ctx, A.R, R.view().row_block(old));
-    Windows<T, D>(ctx, Q.view(), p).retriangularize(0, R.view());
-    return A.result(ctx, std::move(Q), std::move(R));
+    Windows<T, D> windows(ctx, p);
+    windows.retriangularize(0, R.view());
+    // Q' := [0 Q₁; Q_V 0; 0 Q₂] G
+    Matrix<T, D> Q(ctx, A.m + V.rows, k), zeros(ctx, std::max(at, A.m - at), p), more(ctx, V.rows, A.k);
+    set_zero(ctx, zeros.view());
+    set_zero(ctx, more.view());
+    if (!many) {
+        of_V.Q = Matrix<T, D>(ctx, p, p);
+        set_identity<T>(ctx, 0, of_V.Q.view());
+    }
+    const Index below = A.m - at, end = at + V.rows;
+    windows.multiply(zeros.view().row_block({0, at}), A.Q.row_block({0, at}), {0, k}, Q.view().row_block({0, at}));
+    windows.multiply(of_V.Q.view(), more.view(), {0, k}, Q.view().row_block({at, end}));
+    windows.multiply(zeros.view().row_block({0, below}), A.Q.row_block({at, A.m}), {0, k},
+                     Q.view().row_block({end, Q.rows()}));
+    return {std::move(Q), top(ctx, std::move(R), k)};
 }
 
 template <class T, class D>
@@ -261,10 +274,8 @@ ThinQR<T, D> delete_rows(Context<D>& ctx, Explicit<T, D> f, Range rows, bool che
     if (4 * p > A.k) {
         // the kept rows of Q are Q₂R₂, and A' = Q₂ (R₂ R)
         const Matrix<T, D> kept = without_rows<T, D>(ctx, A.Q, rows);
-        ThinQR<T, D> of_Q =
-            qr(ctx, kept.view(), {.q = QForm::Explicit, .check_finite = false}).take_thin(ctx);
-        Matrix<T, D> R0(ctx, A.k, A.n), R(ctx, of_Q.R.rows(), A.n);
-        load_triangle<T, D>(ctx, A.R, R0.view());
+        ThinQR<T, D> of_Q = qr(ctx, kept.view(), {.q = QForm::Explicit, .check_finite = false}).take_thin(ctx);
+        Matrix<T, D> R0 = triangle_of<T, D>(ctx, A.R, 0, A.k), R(ctx, of_Q.R.rows(), A.n);
         const ColumnsInRange<T, D> scaling(ctx, R0.view());
         negate<T>(ctx, of_Q.R.view());
         set_zero(ctx, R.view());
@@ -273,13 +284,18 @@ ThinQR<T, D> delete_rows(Context<D>& ctx, Explicit<T, D> f, Range rows, bool che
         copy_triangle<T>(ctx, R.view(), R.view());
         return {std::move(of_Q.Q), std::move(R)};
     }
-    // [E A] = Q' [±I ±A(rows, :); 0 R'], where E are unit vectors; rows and columns of Q' become unit vectors, too
-    Matrix<T, D> E(ctx, A.m, p);
+    // [E A] = Q' [±I ±A(rows, :); 0 R'], where E are unit vectors: so are the first columns and the given rows of Q'
+    const Index k = std::min(A.m, A.k + p);
+    Matrix<T, D> E(ctx, A.m, p), Q0(ctx, A.m, k), R0 = triangle_of<T, D>(ctx, A.R, 0, k), Q(ctx, A.m - p, k - p);
     set_identity<T>(ctx, -rows.begin, E.view());
-    const ThinQR<T, D> both = insert_columns<T, D>(ctx, f, 0, E.view(), false);
-    const Range k{p, both.R.rows()};
-    return {without_rows<T, D>(ctx, both.Q.view().col_block(k), rows),
-            copy_of<T, D>(ctx, both.R.view().block(k, {p, p + A.n}))};
+    load<T>(ctx, A.Q, Q0.view().col_block({0, A.k}));
+    Matrix<T, D> W = coordinates<T, D>(ctx, Q0.view(), A.k, E.view());
+    Windows<T, D> windows(ctx, p);
+    windows.compress(0, W.view(), R0.view());
+    for (const auto& [from, to] : {std::pair<Range, Index>{{0, rows.begin}, 0}, {{rows.end, A.m}, rows.begin}}) {
+        windows.multiply(Q0.view().row_block(from), {}, {p, k}, Q.view().row_block({to, to + from.size()}));
+    }
+    return {std::move(Q), copy_of<T, D>(ctx, R0.view().row_block({p, k}))};
 }
 
 template <class T, class D>
@@ -288,26 +304,29 @@ ThinQR<T, D> update(Context<D>& ctx, Explicit<T, D> f, Input<T, D> U, Input<T, D
     check_operand<T, D>(ctx, "update", "U", U, A.m, -1, check_finite);
     check_operand<T, D>(ctx, "update", "V", V, A.n, U.cols, check_finite);
     const Index p = U.cols, k = std::min(A.m, A.k + p);
-    Matrix<T, D> Q(ctx, A.m, k), R(ctx, k, A.n);
+    Matrix<T, D> Q(ctx, A.m, k), R = triangle_of<T, D>(ctx, A.R, 0, k);
     load<T>(ctx, A.Q, Q.view().col_block({0, A.k}));
-    load_triangle<T, D>(ctx, A.R, R.view());
     Matrix<T, D> W = coordinates<T, D>(ctx, Q.view(), A.k, U);
-    Windows<T, D> windows(ctx, Q.view(), p);
-    windows.compress(0, W.view(), R.view());
+    Windows<T, D> up(ctx, p), down(ctx, p);
+    up.compress(0, W.view(), R.view());
+    up.multiply(Q.view(), {}, {0, k}, Q.view());
     // R := R + [T; 0] Vᵀ
     Matrix<T, D> minus_Vt = transposed<T, D>(ctx, loaded<T, D>(ctx, V).view());
     negate<T>(ctx, minus_Vt.view());
-    const Range top{0, std::min(p, k)};
-    subtract_product<T>(ctx, W.view().row_block(top), minus_Vt.view(), R.view().row_block(top));
-    windows.retriangularize(0, R.view());
-    return A.result(ctx, std::move(Q), std::move(R));
+    const Range first{0, std::min(p, k)};
+    subtract_product<T>(ctx, W.view().row_block(first), minus_Vt.view(), R.view().row_block(first));
+    down.retriangularize(0, R.view());
+    const Index kept = A.kept(k, A.n);
+    Matrix<T, D> Q1(ctx, A.m, kept);
+    down.multiply(Q.view(), {}, {0, kept}, Q1.view());
+    return {std::move(Q1), top(ctx, std::move(R), kept)};
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                             \
-    template ThinQR<T, D> insert_columns<T, D>(Context<D>&, Explicit<T, D>, Index, Input<T, D>, bool);       \
-    template ThinQR<T, D> delete_columns<T, D>(Context<D>&, Explicit<T, D>, Range, bool);                    \
-    template ThinQR<T, D> insert_rows<T, D>(Context<D>&, Explicit<T, D>, Index, Input<T, D>, bool);          \
-    template ThinQR<T, D> delete_rows<T, D>(Context<D>&, Explicit<T, D>, Range, bool);                       \
+#define QUOIN_INSTANTIATE(T, D)                                                                        \
+    template ThinQR<T, D> insert_columns<T, D>(Context<D>&, Explicit<T, D>, Index, Input<T, D>, bool); \
+    template ThinQR<T, D> delete_columns<T, D>(Context<D>&, Explicit<T, D>, Range, bool);              \
+    template ThinQR<T, D> insert_rows<T, D>(Context<D>&, Explicit<T, D>, Index, Input<T, D>, bool);    \
+    template ThinQR<T, D> delete_rows<T, D>(Context<D>&, Explicit<T, D>, Range, bool);                 \
     template ThinQR<T, D> update<T, D>(Context<D>&, Explicit<T, D>, Input<T, D>, Input<T, D>, bool);
 // a GPU has no updates yet
 QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
