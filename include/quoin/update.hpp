@@ -20,11 +20,14 @@ using Explicit = std::type_identity_t<ExplicitFactors<T, D>>;
 /// Each of these returns Q' and R' of A', a matrix that differs from A = QR in p rows, in p columns, or by a matrix of
 /// rank p. A square Q gives a square Q'. A thin one gives a thin Q', whose columns are as few as A' allows.
 ///
-/// R' has exact zeros below its diagonal. The method is `docs/updates.md`: orthogonal transformations of windows of
-/// about 2p neighbouring columns of Q and rows of R. ‖I − Q'ᵀQ'‖ is that of Q and O((n + p)u) more, and ‖A' − Q'R'‖ is
-/// that of the given factors and O((n + p)u) (‖A‖ + ‖A'‖) more, for every finite input, with ‖U‖‖V‖ for ‖A'‖ in
-/// `update`. Rows are deleted by means of Q, so that this holds even if R' is singular. About 8mnp flops, 16mnp for `update`, and 8mnp more for columns that
-/// are projected from Q: those of `insert_columns` and `update`, and unit vectors of `delete_rows`.
+/// R' has exact zeros below its diagonal. The method is in `docs/updates.md`: orthogonal transformations of windows of
+/// about 2p neighbouring columns of Q and rows of R.
+///
+/// An update adds O((n + p)u) to ‖I − QᵀQ‖ and O((n + p)u) (‖A‖ + ‖A'‖) to ‖A − QR‖, for every finite input, with
+/// ‖U‖‖V‖ for ‖A'‖ in `update`. Rows are deleted by means of Q, so that this holds even if R' is singular.
+///
+/// Takes about 8mnp flops, 16mnp for `update`, and 8mnp more in `insert_columns`, `update` and `delete_rows`, which
+/// project columns from Q.
 ///
 /// Throw InvalidArgument for shapes that do not fit, and NonFiniteEntry for NaN or Inf unless `check_finite` is false.
 ///

@@ -64,8 +64,8 @@ def qr_insert(
 
     Notes
     -----
-    The cost is of order M N P, instead of M N² for a new factorization. Every block of rows or columns has the error of
-    one, of order (N + P) u, in addition to that of the given Q and R. Columns that depend on those of A are allowed.
+    The cost is of order M N P, instead of M N² for a new factorization. An update adds errors of order (N + P) u to
+    those which Q and R already have. New columns may depend on A's.
 
     Examples
     --------

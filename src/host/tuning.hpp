@@ -69,8 +69,8 @@ struct Tuning<Host> : CommonTuning {
     static Index host_panel_width(Index k) { return panel_width(k); }
     /// Least columns of R that a window of an update makes triangular.
     static constexpr Index update_width = 16;
-    /// Rows of Q that a core takes through all windows of an update. 2000×500, f64, two cores of an AMD EPYC, 20 columns
-    /// deleted | inserted at 0, ms: 128 rows 5.8 | 10.1, 256 5.1 | 9.5, 512 4.6 | 7.1, 1000 4.6 | 7.1.
+    /// Rows of Q that a core takes through all windows of an update. Two cores of an AMD EPYC (AVX-512), 2000×500, f64,
+    /// 20 columns deleted | inserted at 0, ms: 128 rows 5.8 | 10.1, 256 5.1 | 9.5, 512 4.6 | 7.1, 1000 4.6 | 7.1.
     static constexpr Index window_rows = 512;
     /// Returns how a full T is computed. f64, by recurrence / joined, s: 4000² 0.43 / 0.52, 3000×2000 0.097 / 0.098,
     /// 6000×1200 0.12 / 0.097, 20 000×1500 0.69 / 0.52.
