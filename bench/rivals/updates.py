@@ -2,8 +2,8 @@
 
 SciPy's updates use one core but for a QR of the new columns, where its BLAS must not wait for a second thread.
 
-    chrt -f 50 env OMP_NUM_THREADS=2 OMP_PLACES=cores OMP_PROC_BIND=true OPENBLAS_NUM_THREADS=1 PYTHONPATH=build/python \\
-        python3 bench/rivals/updates.py --rows 2000 --cols 500 --block 20
+    export OMP_NUM_THREADS=2 OMP_PLACES=cores OMP_PROC_BIND=true OPENBLAS_NUM_THREADS=1 PYTHONPATH=build/python
+    chrt -f 50 python3 bench/rivals/updates.py --rows 2000 --cols 500 --block 20
 """
 
 import argparse
