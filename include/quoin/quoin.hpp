@@ -25,4 +25,5 @@
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 #include "quoin/trace.hpp"
+#include "quoin/update.hpp"
 #include "quoin/version.hpp"

@@ -51,6 +51,7 @@ from ._results import (
     SVDResult,
 )
 from ._streaming import StreamingQR, StreamingR
+from ._updates import qr_delete, qr_insert, qr_update
 
 if TYPE_CHECKING:
     from .apps import (
@@ -138,6 +139,9 @@ __all__ = [
     "plan_route",
     "ql",
     "qr",
+    "qr_delete",
+    "qr_insert",
+    "qr_update",
     "robust_pca",
     "rq",
     "svd",

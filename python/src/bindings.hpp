@@ -12,6 +12,7 @@ void bind_batches(nb::module_& module);
 void bind_lstsq(nb::module_& module);
 void bind_svd(nb::module_& module);
 void bind_low_rank(nb::module_& module);
+void bind_updates(nb::module_& module);
 void bind_streams(nb::module_& module);
 void bind_online_robust_pca(nb::module_& module);
 void bind_robust_pca(nb::module_& module);

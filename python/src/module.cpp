@@ -35,6 +35,7 @@ NB_MODULE(_core, module) {
     bind_lstsq(module);
     bind_svd(module);
     bind_low_rank(module);
+    bind_updates(module);
     bind_streams(module);
     bind_gram_schmidt(module);
     bind_plan(module);

@@ -10,6 +10,7 @@ import quoin
 
 A = np.random.default_rng(0).standard_normal((12, 3))
 F = quoin.factor(A)
+Q, R = quoin.qr(A)
 
 
 def lyapunov(**options):
@@ -46,6 +47,7 @@ FLAGS = (None, 0, 1, "no", np.zeros(3))
 CALLS = {
     quoin.qr: dict(a=A), quoin.factor: dict(a=A), quoin.lstsq: dict(a=A, b=A), quoin.svd: dict(a=A),
     quoin.interpolative: dict(a=A), quoin.cur: dict(a=A),
+    quoin.qr_insert: dict(Q=Q, R=R, u=A[0], k=0), quoin.qr_delete: dict(Q=Q, R=R, k=0), quoin.qr_update: dict(Q=Q, R=R, u=A[:, 0], v=A[0]),
     quoin.plan: dict(m=12, n=3), quoin.plan_route: dict(m=12, n=3), F.apply: dict(C=A), F.lstsq: dict(b=A), robust_pca: {}, fit: {}, lyapunov: {},
     gram_schmidt: {}, solve: {}, quoin.StreamingR: {}, quoin.StreamingQR: {},
     quoin.lq: dict(a=A), quoin.rq: dict(a=A), quoin.ql: dict(a=A),
@@ -57,6 +59,9 @@ OPTIONS = {
     quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number",
     quoin.interpolative: "rank:integer rtol:number pivoting:name threads:integer check_finite:flag",
     quoin.cur: "rank:integer rtol:number pivoting:name threads:integer check_finite:flag",
+    quoin.qr_insert: "k:integer which:name threads:integer check_finite:flag",
+    quoin.qr_delete: "k:integer p:integer which:name threads:integer check_finite:flag",
+    quoin.qr_update: "threads:integer check_finite:flag",
     quoin.plan: "m:integer n:integer method:name q:name threads:integer device:name",
     quoin.plan_route: "m:integer n:integer memory:number work:name right_hand_sides:integer method:name q:name host_memory:number "
                       "files:flag threads:integer device:name",
@@ -101,6 +106,7 @@ def test_options_of_another_type(function, option, kind):
 
 @pytest.mark.parametrize("function, option, values", [
     (quoin.qr, "threads", (0, -1, 10**12, 10**400, 10**5000)), (quoin.lstsq, "rcond", (-5, 2, np.nan, -np.inf)),
+    (quoin.qr_insert, "k", (13, -13, 2**63)), (quoin.qr_delete, "k", (13, -13)), (quoin.qr_delete, "p", (-1, 13, 2**63)),
     (F.lstsq, "rcond", (-5, np.nan)), (solve, "rcond", (-5, np.nan)), (quoin.plan, "m", (-1, 2**63, 10**5000)), (quoin.plan, "n", (-1, 2**64)), (quoin.plan_route, "memory", (0, -1, np.nan, np.inf)),
     (robust_pca, "lam", (0, -1, np.nan, np.inf, 10**400)), (robust_pca, "mu", (0, np.nan)), (robust_pca, "tol", (0, -1, np.nan)),
     (robust_pca, "rho", (1, 0.5, np.nan, np.inf)), (robust_pca, "max_iterations", (0, 2**63)),
@@ -159,7 +165,8 @@ def test_what_is_no_array_of_numbers(array):
     for call in (quoin.qr, quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, A), lambda b: quoin.lstsq(A, b), F.apply, F.lstsq,
                  lambda a: quoin.StreamingR().partial_fit(a), lambda b: quoin.StreamingR().partial_fit(A, [b] if b is None else b),
                  lambda a: quoin.StreamingQR().partial_fit(a), basis.append, basis.orthogonalize, quoin.robust_pca,
-                 lambda a: robust_pca(Y=[a] if a is None else a), lambda a: lyapunov(x0=a)):
+                 lambda a: robust_pca(Y=[a] if a is None else a), lambda a: lyapunov(x0=a), lambda a: quoin.qr_delete(a, R, 0),
+                 lambda a: quoin.qr_insert(Q, R, a, 0), lambda a: quoin.qr_update(Q, R, A[:, 0], a)):
         with pytest.raises(TypeError, match="supports float32 and float64, and computes integers and booleans in float64"):
             call(array)
     with pytest.raises((TypeError, ValueError)):

@@ -182,6 +182,62 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
     subtract_product<T>(ctx, Q, S, W);
 }
 
-QUOIN_IMPLEMENT(Host, solve_and_gram, gram_precision, multiply_transposed, subtract_product, block_gram_schmidt_step)
+template <class T, class D>
+void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windows, Input<T, D> A, Input<T, D> B,
+                      Range kept, View<T, D> Q) {
+    Index widest = 0;
+    double flops = 0;
+    for (const auto& [minus_G, first] : windows) {
+        widest = std::max(widest, minus_G.rows);
+        flops += 2.0 * Q.rows * minus_G.rows * minus_G.rows;
+    }
+    constexpr Index height = Tuned::window_rows;
+    Arena::Frame frame(ctx.state().arena);
+    const Team threads = team(ctx, flops, Q.rows * Q.cols);
+    ThreadBuffers<T> buffers(frame, threads, 2 * height * widest);
+    for_tasks(threads, (Q.rows + height - 1) / height, [&](Index task) {
+        const Range rows{task * height, std::min(Q.rows, (task + 1) * height)};
+        const Index h = rows.size();
+        const auto Q_rows = Q.row_block(rows);
+        T *const X = buffers.mine(), *const Y = X + h * widest;  // [A B] of a window, and its product with G
+        Range held;                                              // the columns in Y
+        const auto load = [&](Range cols, T* to, Index ld) {
+            const Index end = std::clamp(A.cols, cols.begin, cols.end);
+            if (end > cols.begin) load_block(A.row_block(rows).col_block({cols.begin, end}), to, ld);
+            if (end == cols.end) return;
+            load_block(B.row_block(rows).col_block({end - A.cols, cols.end - A.cols}), to + (end - cols.begin) * ld,
+                       ld);
+        };
+        const auto store = [&](Range cols) {
+            const Index c = std::max(cols.begin, kept.begin), n = std::min(cols.end, kept.end) - c;
+            copy_block(h, n, Y + (c - held.begin) * h, h, Q_rows.at(0, c - kept.begin), Q.ld);
+        };
+        Range done;
+        for (const auto& [minus_G, first] : windows) {
+            const Range cols{first, first + minus_G.rows};
+            if (done.size() == 0) done = held = {first, first};
+            const Range both{std::clamp(held.begin, first, cols.end), std::clamp(held.end, first, cols.end)};
+            store({held.begin, both.begin});
+            store({both.end, held.end});
+            load({first, both.begin}, X, h);
+            copy_block(h, both.size(), Y + (both.begin - held.begin) * h, h, X + (both.begin - first) * h, h);
+            load({both.end, cols.end}, X + (both.end - first) * h, h);
+            fill_zero(h, cols.size(), Y, h);
+            kernels<T>().outer(h, cols.size(), cols.size(), X, h, minus_G.data, minus_G.ld, Y, h);
+            held = cols;
+            done = {std::min(done.begin, cols.begin), std::max(done.end, cols.end)};
+        }
+        store(held);
+        if (Q.data == A.data) return;
+        for (const Range cols :
+             {Range{kept.begin, std::min(kept.end, done.begin)}, Range{std::max(kept.begin, done.end), kept.end}}) {
+            if (cols.size() > 0) load(cols, Q_rows.at(0, cols.begin - kept.begin), Q.ld);
+        }
+    });
+    ctx.state().add_flops(flops);
+}
+
+QUOIN_IMPLEMENT(Host, solve_and_gram, gram_precision, multiply_transposed, subtract_product, block_gram_schmidt_step,
+                multiply_windows)
 
 }  // namespace quoin

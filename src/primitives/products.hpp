@@ -2,6 +2,8 @@
 
 // Products of tall matrices.
 
+#include <span>
+
 #include "primitives/context.hpp"
 #include "quoin/options.hpp"
 
@@ -17,5 +19,18 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
 template <class T, class D>
 void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C,
                       Arithmetic arithmetic = Arithmetic::Native);
+
+/// The negative of a small orthogonal G, and the first column of Q that it applies to.
+template <class T, class D>
+struct WindowFactor {
+    MatrixView<const T, D> minus_G;
+    Index first = 0;
+};
+/// Q := the columns `kept` of [A B] G, G the product of all windows, each of which overlaps the one before it, or
+/// follows it. Q may be A, if A is all that there is and is kept. 2mh² flops for each h×h window. The host takes some
+/// rows through all windows while they are in cache.
+template <class T, class D>
+void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windows, Input<T, D> A, Input<T, D> B,
+                      Range kept, View<T, D> Q);
 
 }  // namespace quoin

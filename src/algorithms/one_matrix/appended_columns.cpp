@@ -31,25 +31,6 @@ Plan plan_basis(Context<D>& ctx, Index m, Index capacity, Options options) {
     return plan_qr<T, D>(ctx, m, m, options);
 }
 
-/// Scales columns into range: A := A D, if needed. `unscale` takes D out of their coefficients.
-template <class T, class D>
-class ColumnsInRange {
-public:
-    ColumnsInRange(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A)
-        : scaling_(ctx, A, plan.arithmetic, A.cols),
-          scaled_(scaling_.needed(ctx, plan.check_finite) || plan.arithmetic != Arithmetic::Native) {
-        if (scaled_) scaling_.scale(ctx, A);
-    }
-    /// R := R D⁻¹, for `columns` of A.
-    void unscale(Context<D>& ctx, MatrixView<T, D> R, Range columns) const {
-        if (scaled_) scaling_.unscale(ctx, Part::All, R, columns);
-    }
-
-private:
-    ColumnScaling<T, D> scaling_;
-    bool scaled_;
-};
-
 }  // namespace
 
 template <class T, class D>
@@ -141,7 +122,7 @@ void GramSchmidt<T, D>::append(Context<D>& ctx, MatrixView<const T, D> A, const 
     const auto Q = f.Q.view().col_block(all), R = f.R.view().block(all, all);
     copy<T>(ctx, A, Q.col_block(next));
     set_zero(ctx, R.col_block(next));
-    const ColumnsInRange<T, D> scaling(ctx, f.plan, Q.col_block(next));
+    const ColumnsInRange<T, D> scaling(ctx, Q.col_block(next), f.plan.arithmetic, f.plan.check_finite);
     const auto finish = [&](Range columns) {
         f.cols = columns.end;
         scaling.unscale(ctx, R.col_block(columns), {columns.begin - k, columns.end - k});
@@ -171,7 +152,7 @@ Matrix<T, D> GramSchmidt<T, D>::orthogonalize(Context<D>& ctx, MatrixView<T, D> 
     }
     Matrix<T, D> H(ctx, cols(), V.cols);
     if (V.cols == 0) return H;
-    const ColumnsInRange<T, D> scaling(ctx, f.plan, V);
+    const ColumnsInRange<T, D> scaling(ctx, V, f.plan.arithmetic, f.plan.check_finite);
     f.basis.project(ctx, q(), {0, cols()}, V, H.view());
     if (f.plan.gram_schmidt().reorthogonalization != Reorthogonalization::Off && cols() > 0) {
         // H := H + C,   V := V − Q C

@@ -102,6 +102,26 @@ private:
     Matrix<Scan, D> memory_;
 };
 
+/// Scales columns into range: A := A D, if needed. `unscale` takes D out of their coefficients.
+template <class T, class D>
+class ColumnsInRange {
+public:
+    ColumnsInRange(Context<D>& ctx, MatrixView<T, D> A, Arithmetic arithmetic = Arithmetic::Native,
+                   bool check_finite = false)
+        : scaling_(ctx, A, arithmetic, A.cols),
+          scaled_(scaling_.needed(ctx, check_finite) || arithmetic != Arithmetic::Native) {
+        if (scaled_) scaling_.scale(ctx, A);
+    }
+    /// R := R D⁻¹, for `columns` of A.
+    void unscale(Context<D>& ctx, MatrixView<T, D> R, Range columns) const {
+        if (scaled_) scaling_.unscale(ctx, Part::All, R, columns);
+    }
+
+private:
+    ColumnScaling<T, D> scaling_;
+    bool scaled_;
+};
+
 /// Scales C := C D to column norms from 1 to 2, D of powers of two, if the arithmetic of the products needs that.
 /// `restore` multiplies a result of C by D⁻¹. Both do nothing otherwise, or for columns that are zero or not finite.
 template <class T, class D>
