@@ -114,7 +114,7 @@ private:
         const Index below = first_ + k + 1, h = A_.rows - below;
         std::copy_n(A_.at(below, j), h, work);
         outer_blocked(h, 1, k + 1, A_.at(below, first_), A_.ld, F_.at(0, j), F_.ld, work, h);
-        norm = computed = column_norm(h, work);
+        norm = computed = host::column_norm(h, work);
     }
 
     const PivotedColumns<T, Host>& c_;
