@@ -26,6 +26,7 @@
 //     column_scaling.hpp            norm_exponents
 //     full_rank.cpp                 inspect_triangle
 //     pivoted_qr.cpp                factor_pivoted
+//     update.cpp                    multiply_windows
 //     streaming_qr.cpp              equal
 //     generic/reconstruct_top.hpp   inverse_norm_estimate
 

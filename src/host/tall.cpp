@@ -194,36 +194,45 @@ void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windo
     constexpr Index height = Tuned::window_rows;
     Arena::Frame frame(ctx.state().arena);
     const Team threads = team(ctx, flops, Q.rows * Q.cols);
-    ThreadBuffers<T> buffers(frame, threads, 2 * height * widest);
+    ThreadBuffers<T> buffers(frame, threads, height * (2 * widest + (A.by_rows || B.by_rows ? A.cols + B.cols : 0)));
     for_tasks(threads, (Q.rows + height - 1) / height, [&](Index task) {
         const Range rows{task * height, std::min(Q.rows, (task + 1) * height)};
         const Index h = rows.size();
         const auto Q_rows = Q.row_block(rows);
-        T *const X = buffers.mine(), *const Y = X + h * widest;  // [A B] of a window, and its product with G
-        Range held;                                              // the columns in Y
-        const auto load = [&](Range cols, T* to, Index ld) {
+        T *Y = buffers.mine(), *last = Y + h * widest, *const X = last + h * widest;
+        Range held, done;  // the columns in `last`, and all so far
+        // calls f(columns, data, ld) for columns of A and of B
+        const auto pass = [&](Range cols, const auto& f) {
             const Index end = std::clamp(A.cols, cols.begin, cols.end);
-            if (end > cols.begin) load_block(A.row_block(rows).col_block({cols.begin, end}), to, ld);
-            if (end == cols.end) return;
-            load_block(B.row_block(rows).col_block({end - A.cols, cols.end - A.cols}), to + (end - cols.begin) * ld,
-                       ld);
+            const auto pass_part = [&](const Input<T, D>& part, Range r, Index from) {
+                if (r.size() <= 0) return;
+                const auto P = part.row_block(rows).col_block({r.begin - from, r.end - from});
+                if (P.by_rows) load_block(P, X, h);
+                f(r, P.by_rows ? X : P.data, P.by_rows ? h : P.ld);
+            };
+            pass_part(A, {cols.begin, end}, 0);
+            pass_part(B, {end, cols.end}, A.cols);
         };
         const auto store = [&](Range cols) {
             const Index c = std::max(cols.begin, kept.begin), n = std::min(cols.end, kept.end) - c;
-            copy_block(h, n, Y + (c - held.begin) * h, h, Q_rows.at(0, c - kept.begin), Q.ld);
+            copy_block(h, n, last + (c - held.begin) * h, h, Q_rows.at(0, c - kept.begin), Q.ld);
         };
-        Range done;
-        for (const auto& [minus_G, first] : windows) {
+        for (const auto& window : windows) {
+            const auto minus_G = window.minus_G;
+            const Index first = window.first;
             const Range cols{first, first + minus_G.rows};
             if (done.size() == 0) done = held = {first, first};
             const Range both{std::clamp(held.begin, first, cols.end), std::clamp(held.end, first, cols.end)};
+            const auto add = [&](Range r, const T* P, Index ld) {
+                kernels<T>().outer(h, cols.size(), r.size(), P, ld, minus_G.at(r.begin - first, 0), minus_G.ld, Y, h);
+            };
+            fill_zero(h, cols.size(), Y, h);
+            pass({first, both.begin}, add);
+            if (both.size() > 0) add(both, last + (both.begin - held.begin) * h, h);
+            pass({both.end, cols.end}, add);
             store({held.begin, both.begin});
             store({both.end, held.end});
-            load({first, both.begin}, X, h);
-            copy_block(h, both.size(), Y + (both.begin - held.begin) * h, h, X + (both.begin - first) * h, h);
-            load({both.end, cols.end}, X + (both.end - first) * h, h);
-            fill_zero(h, cols.size(), Y, h);
-            kernels<T>().outer(h, cols.size(), cols.size(), X, h, minus_G.data, minus_G.ld, Y, h);
+            std::swap(Y, last);
             held = cols;
             done = {std::min(done.begin, cols.begin), std::max(done.end, cols.end)};
         }
@@ -231,7 +240,9 @@ void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windo
         if (Q.data == A.data) return;
         for (const Range cols :
              {Range{kept.begin, std::min(kept.end, done.begin)}, Range{std::max(kept.begin, done.end), kept.end}}) {
-            if (cols.size() > 0) load(cols, Q_rows.at(0, cols.begin - kept.begin), Q.ld);
+            pass(cols, [&](Range r, const T* P, Index ld) {
+                copy_block(h, r.size(), P, ld, Q_rows.at(0, r.begin - kept.begin), Q.ld);
+            });
         }
     });
     ctx.state().add_flops(flops);
