@@ -21,7 +21,7 @@ struct FactorOutcome {
     double transfer_out_seconds = -1;  ///< from the GPU to the files
     double orthogonality = -1;
     double residual = -1;
-    Index rank = -1;  ///< with pivoting
+    Index rank = -1;                                  ///< with pivoting
     std::optional<StreamTimes> stream = {};           ///< through a GPU
     std::optional<OutOfCoreReport> out_of_core = {};  ///< if A stayed in the host's memory, and a GPU computed
     std::optional<FilePlan> file_plan = {};           ///< on the host, if A went from file to file
