@@ -203,6 +203,7 @@ void multiply_windows(Context<D>& ctx, std::span<const WindowFactor<T, D>> windo
         Range held, done;  // the columns in `last`, and all so far
         // calls f(columns, data, ld) for columns of A and of B
         const auto pass = [&](Range cols, const auto& f) {
+            if (cols.size() <= 0) return;
             const Index end = std::clamp(A.cols, cols.begin, cols.end);
             const auto pass_part = [&](const Input<T, D>& part, Range r, Index from) {
                 if (r.size() <= 0) return;
