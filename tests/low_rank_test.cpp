@@ -77,7 +77,7 @@ TYPED_TEST(LowRank, ColumnsOfAnExactRankSpanTheMatrix) {
             for (const Pivoting limit :
                  {Pivoting{.kind = kind}, {.kind = kind, .max_rank = r}, {.kind = kind, .relative_tolerance = 1e-4}}) {
                 SCOPED_TRACE(shape_name(m, n) + " " + to_string(kind) + " " + std::to_string(limit.max_rank));
-                const auto [p, X, report] = interpolative(this->ctx, InputView<T>(padded.view()), limit);
+                const auto [p, X, report] = interpolative<T>(this->ctx, padded.view(), limit);
                 ASSERT_EQ(static_cast<Index>(p.size()), r);
                 ASSERT_EQ(X.rows(), r);
                 ASSERT_EQ(X.cols(), n);
@@ -88,7 +88,7 @@ TYPED_TEST(LowRank, ColumnsOfAnExactRankSpanTheMatrix) {
                 for (Index k = 0; k < r; ++k) {
                     for (Index i = 0; i < r; ++i) EXPECT_EQ(X(i, p[k]), i == k ? T(1) : T(0));
                 }
-                const auto d = cur(this->ctx, InputView<T>(padded.view()), limit);
+                const auto d = cur<T>(this->ctx, padded.view(), limit);
                 ASSERT_EQ(d.columns, p);
                 ASSERT_EQ(static_cast<Index>(d.rows.size()), r);
                 Matrix<T> R(r, n);
@@ -111,8 +111,8 @@ TYPED_TEST(LowRank, RowMajorAndColumnMajorHaveTheSameBits) {
     for (Index i = 0; i < 70; ++i) {
         for (Index j = 0; j < 50; ++j) rows[i * 50 + j] = A(i, j);
     }
-    const auto a = cur(this->ctx, InputView<T>(A.view()), {.max_rank = 5});
-    const auto b = cur(this->ctx, InputView<T>(RowMajorView<const T>{rows.data(), 70, 50, 50}), {.max_rank = 5});
+    const auto a = cur<T>(this->ctx, A.view(), {.max_rank = 5});
+    const auto b = cur<T>(this->ctx, RowMajorView<const T>{rows.data(), 70, 50, 50}, {.max_rank = 5});
     EXPECT_EQ(a.columns, b.columns);
     EXPECT_EQ(a.rows, b.rows);
     EXPECT_TRUE(same_bits<T>(a.U.view(), b.U.view()));
@@ -131,14 +131,13 @@ TYPED_TEST(LowRank, StrongPivotsBoundTheOtherColumns) {
             for (const double bound : {1.2, 2.0, 10.0}) {
                 SCOPED_TRACE(shape_name(A.rows(), A.cols()) + " " + std::to_string(rank));
                 const Pivoting strong{.kind = Pivots::Strong, .max_rank = rank, .strong_bound = bound};
-                const auto d = interpolative(this->ctx, InputView<T>(A.view()), strong);
+                const auto d = interpolative<T>(this->ctx, A.view(), strong);
                 EXPECT_LE(largest_entry<T>(d.X.view()), bound * (1 + n * std::sqrt(unit_roundoff<T>)));
             }
         }
     }
     // greedy pivots of Kahan's matrix do not have the bound
-    const auto greedy =
-        interpolative(this->ctx, InputView<T>(all[0].view()), {.kind = Pivots::Greedy, .max_rank = n - 1});
+    const auto greedy = interpolative<T>(this->ctx, all[0].view(), {.kind = Pivots::Greedy, .max_rank = n - 1});
     EXPECT_GT(largest_entry<T>(greedy.X.view()), 100);
 }
 
@@ -230,11 +229,11 @@ TYPED_TEST(LowRank, RankZeroAndEmptyMatricesAreAnswers) {
     for (auto [m, n] : {std::pair<Index, Index>{6, 4}, {4, 6}, {0, 4}, {4, 0}, {0, 0}}) {
         const Matrix<T> A = filled<T>(m, n, T(0));
         for (const Pivots kind : {Pivots::Auto, Pivots::Strong}) {
-            const auto d = interpolative(this->ctx, InputView<T>(A.view()), {.kind = kind});
+            const auto d = interpolative<T>(this->ctx, A.view(), {.kind = kind});
             EXPECT_TRUE(d.columns.empty());
             EXPECT_EQ(d.X.rows(), 0);
             EXPECT_EQ(d.X.cols(), n);
-            const auto c = cur(this->ctx, InputView<T>(A.view()), {.kind = kind});
+            const auto c = cur<T>(this->ctx, A.view(), {.kind = kind});
             EXPECT_TRUE(c.columns.empty() && c.rows.empty());
             EXPECT_EQ(c.U.rows(), 0);
         }
@@ -245,8 +244,8 @@ TYPED_TEST(LowRank, RefusesBadInput) {
     using T = TypeParam;
     Matrix<T> A = random_normal<T>(20, 10);
     const auto refused = [&](const Pivoting& pivoting) {
-        EXPECT_THROW(interpolative(this->ctx, InputView<T>(A.view()), pivoting), InvalidArgument);
-        EXPECT_THROW(cur(this->ctx, InputView<T>(A.view()), pivoting), InvalidArgument);
+        EXPECT_THROW(interpolative<T>(this->ctx, A.view(), pivoting), InvalidArgument);
+        EXPECT_THROW(cur<T>(this->ctx, A.view(), pivoting), InvalidArgument);
     };
     refused({.max_rank = 11});
     refused({.max_rank = -1});
@@ -254,7 +253,7 @@ TYPED_TEST(LowRank, RefusesBadInput) {
     refused({.kind = Pivots::Strong, .strong_bound = 1});
     refused({.kind = Pivots::Strong, .seed = 3});
     A(3, 4) = std::numeric_limits<T>::quiet_NaN();
-    EXPECT_THROW(interpolative(this->ctx, InputView<T>(A.view()), {}), NonFiniteEntry);
+    EXPECT_THROW(interpolative<T>(this->ctx, A.view(), {}), NonFiniteEntry);
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ struct Interpolative {
 /// bounds. Costs as much as `qr` with these limits, and r²n flops. A is only read. A row-major A and a column-major one
 /// give the same bits. Throws as `qr`, and NumericalBreakdown if R overflows.
 ///
-///     auto [columns, X, report] = interpolative(ctx, A.view(), {.relative_tolerance = 1e-6});
+///     auto [columns, X, report] = interpolative<double>(ctx, A.view(), {.relative_tolerance = 1e-6});
 template <class T, class D>
-Interpolative<T, D> interpolative(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_finite = true);
+Interpolative<T, D> interpolative(Context<D>& ctx, Input<T, D> A, Pivoting pivoting, bool check_finite = true);
 
 /// A ≈ C U R: columns of A, rows of A, and a small matrix between them.
 template <class T, class D = Host>
@@ -40,6 +40,6 @@ struct CUR {
 /// Limits and costs as for `interpolative`, and 4mr² + 4nr² flops. ‖A − C U R‖ <= (1 + ‖Y‖) ‖A − C X‖ up to rounding
 /// errors of u ‖C‖ ‖U‖ ‖R‖, where C = Y C(rows, :). Throws as `interpolative`.
 template <class T, class D>
-CUR<T, D> cur(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_finite = true);
+CUR<T, D> cur(Context<D>& ctx, Input<T, D> A, Pivoting pivoting, bool check_finite = true);
 
 }  // namespace quoin

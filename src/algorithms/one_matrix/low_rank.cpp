@@ -13,7 +13,7 @@
 
 namespace quoin {
 template <class T, class D>
-Interpolative<T, D> interpolative(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_finite) {
+Interpolative<T, D> interpolative(Context<D>& ctx, Input<T, D> A, Pivoting pivoting, bool check_finite) {
     const Options options{.q = QForm::None, .pivoting = pivoting, .check_finite = check_finite};
     const QR<T, D> f = qr<T, D>(ctx, A, options);
     const Matrix<T, D> R = f.r(ctx);
@@ -39,7 +39,7 @@ Interpolative<T, D> interpolative(Context<D>& ctx, InputView<T, D> A, Pivoting p
 }
 
 template <class T, class D>
-CUR<T, D> cur(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_finite) {
+CUR<T, D> cur(Context<D>& ctx, Input<T, D> A, Pivoting pivoting, bool check_finite) {
     Interpolative<T, D> by_columns = interpolative<T, D>(ctx, A, pivoting, check_finite);
     const Index m = A.rows, n = A.cols, r = by_columns.X.rows();
     Matrix<T, D> Ct(ctx, r, m), Rt(ctx, n, r);
@@ -63,9 +63,9 @@ CUR<T, D> cur(Context<D>& ctx, InputView<T, D> A, Pivoting pivoting, bool check_
     return result;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                     \
-    template Interpolative<T, D> interpolative<T, D>(Context<D>&, InputView<T, D>, Pivoting, bool); \
-    template CUR<T, D> cur<T, D>(Context<D>&, InputView<T, D>, Pivoting, bool);
+#define QUOIN_INSTANTIATE(T, D)                                                                 \
+    template Interpolative<T, D> interpolative<T, D>(Context<D>&, Input<T, D>, Pivoting, bool); \
+    template CUR<T, D> cur<T, D>(Context<D>&, Input<T, D>, Pivoting, bool);
 // a GPU has no pivots yet
 QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
