@@ -1,13 +1,12 @@
 """Compares |r_kk| of QR with column pivoting with the singular values, for LAPACK's ?geqp3 through SciPy and for Quoin.
 
-    PYTHONPATH=build/python python3 bench/rivals/pivot_quality.py [--size 300] [--csv FILE] [--plot NAME]
+    PYTHONPATH=build/python python3 bench/rivals/pivot_quality.py [--size 300] [--plot NAME]
 
 Six classes of n×n matrices: Kahan's, devil's stairs, spikes, Gks, low rank plus noise, and graded ones. `worst` is the
 largest factor between |r_kk| and σ_k for σ_k above the rounding errors. --plot writes NAME.svg and NAME.png.
 """
 
 import argparse
-import csv
 import os
 import sys
 
@@ -58,8 +57,9 @@ def plot(results, name):
     figure, grid = plt.subplots(2, 3, figsize=(11, 6), sharex=True, layout="constrained")
     for axes, (title, (sigma, found)) in zip(grid.flat, results.items()):
         k = np.flatnonzero(sigma > 10 * len(sigma) * np.finfo(float).eps / 2 * sigma[0])
-        for (label, r), colour in zip(found.items(), (GREY, BLUE, GREEN, VERMILION)):
-            axes.semilogy(k + 1, r[k] / sigma[k], label=label, color=colour, lw=2 if label == "geqp3" else 1)
+        styles = zip((GREY, BLUE, GREEN, VERMILION), (5, 2.5, 0.8, 0.8))
+        for (label, r), (colour, width) in zip(found.items(), styles):
+            axes.semilogy(k + 1, r[k] / sigma[k], label=label, color=colour, lw=width)
         axes.set_title(title)
     for axes in grid[1]:
         axes.set_xlabel("k")
@@ -72,7 +72,6 @@ def plot(results, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=300)
-    parser.add_argument("--csv")
     parser.add_argument("--plot", metavar="NAME")
     given = parser.parse_args()
     results = {title: (np.linalg.svd(A, compute_uv=False), diagonals(A)) for title, A in classes(given.size).items()}
@@ -82,13 +81,6 @@ def main():
         known = sigma > 10 * len(sigma) * np.finfo(float).eps / 2 * sigma[0]
         ratios = [r[known] / sigma[known] for r in found.values()]
         print(title, *(f"{max(ratio.max(), 1 / ratio.min()):.3g}" for ratio in ratios), sep=",")
-    if given.csv:
-        with open(given.csv, "w", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(["class", "k", "sigma", "geqp3", *PIVOTS])
-            for title, (sigma, found) in results.items():
-                for k, row in enumerate(zip(sigma, *found.values()), 1):
-                    table.writerow([title, k, *(f"{value:.4g}" for value in row)])
     if given.plot:
         plot(results, given.plot)
 
