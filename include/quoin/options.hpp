@@ -196,7 +196,7 @@ struct Options {
     MethodOptions method = Method::Auto;
     QOptions q = QForm::Any;
     Arithmetic arithmetic = Arithmetic::Auto;
-    std::optional<Pivoting> pivoting{};  ///< column pivoting; of `qr` alone
+    std::optional<Pivoting> pivoting{};  ///< column pivoting; of `qr` and `svd`
     /// R has a non-negative diagonal, by the signs of R's rows and Q's columns. Of `qr` of one matrix alone.
     bool positive_diagonal = false;
     bool check_finite = true;  ///< NaN or Inf in A is an error; false: they propagate, as in LAPACK
