@@ -32,21 +32,7 @@ public:
     Lapack(void* library, fortran::Owner owner) : f(library, owner) {}
 
     std::vector<T> geqrf(MatrixView<T> A, Work size, bool unblocked = false) const {
-        const Int m = A.rows, n = A.cols, lda = A.ld;
-        std::vector<T> tau(std::min(m, n) + 1, poison);
-        Int info = 99;
-        if (unblocked) {
-            std::vector<T> work(std::max<Int>(1, n));
-            f.geqr2(&m, &n, A.data, &lda, tau.data(), work.data(), &info);
-        } else {
-            with_work(size, m == 0 ? 1 : std::max<Int>(1, n), [&](T* work, const Int* lwork) {
-                f.geqrf(&m, &n, A.data, &lda, tau.data(), work, lwork, &info);
-            });
-        }
-        EXPECT_EQ(info, 0);
-        EXPECT_TRUE(std::isnan(tau.back())) << "tau was written beyond its end";
-        tau.pop_back();
-        return tau;
+        return factored(f.geqrf, f.geqr2, A, A.rows, A.cols, size, unblocked);
     }
     void orgqr(MatrixView<T> A, Int k, const std::vector<T>& tau, Work size) const {
         const Int m = A.rows, n = A.cols, lda = A.ld;
@@ -91,21 +77,7 @@ public:
 
     /// A := V and L; returns tau.
     std::vector<T> gelqf(MatrixView<T> A, Work size, bool unblocked = false) const {
-        const Int m = A.rows, n = A.cols, lda = A.ld;
-        std::vector<T> tau(std::min(m, n) + 1, poison);
-        Int info = 99;
-        if (unblocked) {
-            std::vector<T> work(std::max<Int>(1, m));
-            f.gelq2(&m, &n, A.data, &lda, tau.data(), work.data(), &info);
-        } else {
-            with_work(size, n == 0 ? 1 : std::max<Int>(1, m), [&](T* work, const Int* lwork) {
-                f.gelqf(&m, &n, A.data, &lda, tau.data(), work, lwork, &info);
-            });
-        }
-        EXPECT_EQ(info, 0);
-        EXPECT_TRUE(std::isnan(tau.back())) << "tau was written beyond its end";
-        tau.pop_back();
-        return tau;
+        return factored(f.gelqf, f.gelq2, A, A.cols, A.rows, size, unblocked);
     }
     void orglq(MatrixView<T> A, Int k, const std::vector<T>& tau, Work size) const {
         const Int m = A.rows, n = A.cols, lda = A.ld;
@@ -127,15 +99,11 @@ public:
     /// `jpvt` is as in LAPACK, in and out. Returns tau.
     std::vector<T> geqp3(MatrixView<T> A, std::vector<Int>& jpvt, Work size) const {
         const Int m = A.rows, n = A.cols, lda = A.ld;
-        std::vector<T> tau(std::min(m, n) + 1, poison);
-        Int info = 99;
-        with_work(size, std::min(m, n) == 0 ? 1 : 3 * n + 1, [&](T* work, const Int* lwork) {
-            f.geqp3(&m, &n, A.data, &lda, jpvt.data(), tau.data(), work, lwork, &info);
+        return with_tau(A, [&](T* tau, Int* info) {
+            with_work(size, std::min(m, n) == 0 ? 1 : 3 * n + 1, [&](T* work, const Int* lwork) {
+                f.geqp3(&m, &n, A.data, &lda, jpvt.data(), tau, work, lwork, info);
+            });
         });
-        EXPECT_EQ(info, 0);
-        EXPECT_TRUE(std::isnan(tau.back())) << "tau was written beyond its end";
-        tau.pop_back();
-        return tau;
     }
 
     void tpqrt(Int l, Int nb, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf) const {
@@ -241,6 +209,32 @@ private:
 
     static const char* letter(Side side) { return side == Side::Left ? "L" : "r"; }
     static const char* letter(Op op) { return op == Op::None ? "n" : "T"; }
+
+    /// Returns the tau that factor(tau, info) writes for A, and checks that nothing is written after it.
+    template <class F>
+    static std::vector<T> with_tau(MatrixView<T> A, F factor) {
+        std::vector<T> tau(std::min(A.rows, A.cols) + 1, poison);
+        Int info = 99;
+        factor(tau.data(), &info);
+        EXPECT_EQ(info, 0);
+        EXPECT_TRUE(std::isnan(tau.back())) << "tau was written beyond its end";
+        tau.pop_back();
+        return tau;
+    }
+    /// Calls ?geqrf or ?geqr2, or their twins for LQ: at most `vectors` reflectors, each of `length` entries.
+    template <class Blocked, class Unblocked>
+    static std::vector<T> factored(Blocked blocked, Unblocked unblocked, MatrixView<T> A, Index length, Index vectors,
+                                   Work size, bool is_unblocked) {
+        const Int m = A.rows, n = A.cols, lda = A.ld, least = std::max<Index>(1, vectors);
+        return with_tau(A, [&](T* tau, Int* info) {
+            if (is_unblocked) {
+                std::vector<T> work(least);
+                return unblocked(&m, &n, A.data, &lda, tau, work.data(), info);
+            }
+            with_work(size, length == 0 ? 1 : least,
+                      [&](T* work, const Int* lwork) { blocked(&m, &n, A.data, &lda, tau, work, lwork, info); });
+        });
+    }
 
     /// call(work, lwork) with a workspace of the least size, or of the size that a query asks for.
     template <class F>
