@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._arguments import flag, integer, one_of, threads_number
-from ._arrays import OnHost, exactly_2d, located, located_beside, to_float
-from ._errors import InvalidArgument
+from ._arrays import exactly_2d, located_beside, on_host, to_float
 from ._results import QRResult
 
 
@@ -14,9 +13,7 @@ class _Factors:
     """Q and R as the extension module takes them, for the function `name`."""
 
     def __init__(self, name: str, Q: Any, R: Any, threads: int | None, check_finite: bool):
-        Q, self.place = located(Q)
-        if not isinstance(self.place, OnHost):
-            raise InvalidArgument(f"{name} is not implemented on a GPU yet: move the arrays to the host")
+        Q, self.place = on_host(Q, name)
         self.name = name
         self.Q = exactly_2d(to_float(Q, name))
         self.R = exactly_2d(self.beside(R))
