@@ -6,7 +6,7 @@
 
 namespace quoin {
 
-/// A ≈ A(:, columns) X: some columns of A, and how the others are made of them.
+/// A ≈ A(:, columns) X: every column of A as a combination of some of them.
 template <class T, class D = Host>
 struct Interpolative {
     std::vector<Index> columns;  ///< r of them, zero-based

@@ -71,18 +71,23 @@ Matrix<T, D> signs(Context<D>& ctx, std::uint64_t seed, Index m, Index s) {
     return device_copy_of<T, D>(ctx, S.view());
 }
 
+/// Returns R of A.
+template <class T, class D>
+Matrix<T, D> r_alone_of(Context<D>& ctx, MatrixView<const T, D> A) {
+    return qr<T, D>(ctx, A, Options{.q = QForm::None, .check_finite = false}).r(ctx);
+}
+
 /// 2^-exponent R of A, on the host.
 template <class T>
 struct ScaledR {
     Matrix<T> R;
     int exponent = 0;
 };
-/// Returns R of A without the scaling of its columns by `exponents`. Columns that are small beside the
-/// largest by more than T's range become zero.
+/// Returns R of A without the scaling of its columns by `exponents`. Columns that are smaller than the largest by more
+/// than T's range become zero.
 template <class T, class D>
-ScaledR<T> r_of(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const int, D> exponents) {
-    const Options r_alone{.q = QForm::None, .check_finite = false};
-    ScaledR<T> scaled{host_copy_of<T, D>(ctx, qr<T, D>(ctx, A, r_alone).r(ctx).view())};
+ScaledR<T> unscaled_r_of(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<const int, D> exponents) {
+    ScaledR<T> scaled{host_copy_of<T, D>(ctx, r_alone_of(ctx, A).view())};
     if (!exponents.data || A.cols == 0) return scaled;
     const std::vector<int> e = on_host<int, D>(ctx, exponents);
     scaled.exponent = *std::max_element(e.begin(), e.end());
@@ -145,7 +150,7 @@ RankedOrder strong_pivots(Context<D>& device, const PivotPlan& pivoting, MatrixV
     const Span span(device, "strong pivots");
     Context<Host>& ctx = host_context(device);
     Options options{.q = QForm::None, .pivoting = Pivoting{.kind = Pivots::Greedy}, .check_finite = false};
-    const ScaledR<T> given = r_of<T, D>(device, A, exponents);
+    const ScaledR<T> given = unscaled_r_of<T, D>(device, A, exponents);
     const QR<T, Host> greedy = qr(ctx, given.R.view(), options);
     options.pivoting.reset();
     RankedOrder found{{greedy.permutation().begin(), greedy.permutation().end()}, greedy.report().rank};
@@ -186,8 +191,8 @@ public:
     }
 
     Index factor() {
-        const bool greedy = pivoting_.kind == Pivots::Greedy;
         if (pivoting_.kind == Pivots::Strong) return ended(by_strong_pivots());
+        const bool greedy = pivoting_.kind == Pivots::Greedy;
         std::vector<Real<T>> norms;
         if (greedy || pivoting_.has_tolerance()) norms = norms_of(A_);
         const std::vector<double> true_norms = without_scaling(norms, 0);
@@ -425,6 +430,7 @@ Index factor_with_pivots(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D
 template <class T, class D>
 std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixView<const T, D> A,
                              MatrixView<const int, D> exponents) {
+    if (pivoting.kind == Pivots::Strong) return strong_pivots<T, D>(ctx, pivoting, A, exponents).order;
     const Index m = A.rows, n = A.cols;
     Matrix<int, D> moved;
     if (exponents.data) {
@@ -432,12 +438,8 @@ std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixV
         copy<int>(ctx, exponents, moved.view());
     }
     const MatrixView<int, D> e = exponents.data ? moved.view() : MatrixView<int, D>();
-    if (pivoting.kind == Pivots::Strong) return strong_pivots<T, D>(ctx, pivoting, A, exponents).order;
     if (pivoting.kind == Pivots::Greedy) {
-        Options r_alone;
-        r_alone.q = QForm::None;
-        r_alone.check_finite = false;
-        return pivots_of_small<T, D>(ctx, {.kind = Pivots::Greedy}, qr<T, D>(ctx, A, r_alone).r(ctx), e);
+        return pivots_of_small<T, D>(ctx, {.kind = Pivots::Greedy}, r_alone_of(ctx, A), e);
     }
     const Span span(ctx, "pivots of a sketch");
     Matrix<Sum<T, D>, D> B(ctx, std::min(m, sketch_rows(n)), n);
