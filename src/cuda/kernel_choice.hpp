@@ -16,6 +16,12 @@
 
 namespace quoin::cuda {
 
+/// The kernels that a context launches: QUOIN_KERNELS in the environment.
+enum class Kernels : int {
+    Tuned,  ///< the fastest for the shape; they need Hopper
+    Plain   ///< cuBLAS, cuSOLVER and kernels of any GPU since sm_70, in their place (plain/)
+};
+
 /// Returns the first row of a table that `holds`, or −1.
 template <class Table, class Holds>
 constexpr int first_row(const Table& table, Holds holds) {
@@ -33,6 +39,12 @@ void with_row(int row, Work work) {
     try_all(std::make_integer_sequence<int, rows>());
 }
 
+/// Calls work(x) for an x from `least` to `most` as a constant.
+template <int least, int most, class Work>
+void with_constant(int x, Work work) {
+    with_row<most - least + 1>(x - least, [&](auto i) { work(std::integral_constant<int, least + i>()); });
+}
+
 // Batches: many matrices of one shape in one launch.
 
 enum class BatchKernel {
@@ -40,7 +52,8 @@ enum class BatchKernel {
     ThreadPerMatrix,   ///< small/thread_per_matrix.cuh
     ThreadPerColumn,   ///< small/thread_per_column.cuh
     ClusterPerMatrix,  ///< small/cluster_per_matrix.cuh
-    Strips             ///< strips/strips.cuh
+    Strips,            ///< strips/strips.cuh
+    Plain              ///< plain/householder.cpp, one matrix after the other
 };
 struct BatchChoice {
     BatchKernel kernel = BatchKernel::None;
@@ -159,9 +172,10 @@ constexpr Index max_cols_alone(ScalarKind scalar) { return entry_for(scalar, 409
 inline constexpr Index max_entries_alone = Index(1) << 24;
 
 /// Returns the kernel that factors m×n matrices of a batch, and applies their Q.
-constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar) {
+constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, Kernels kernels = Kernels::Tuned) {
     const Index max_cols = max_cols_alone(scalar);
     if (m <= 0 || n <= 0) return {};
+    if (kernels == Kernels::Plain) return {BatchKernel::Plain, 0};
     if (m <= thread_side && n <= thread_side) return {BatchKernel::ThreadPerMatrix, 0};
     if (const int row = first_row(column_lanes, [&](auto lanes) { return m <= lanes.rows && n <= lanes.lanes; });
         row >= 0)
@@ -201,10 +215,13 @@ constexpr int batch_solve_row(Index n) {
 
 enum class PanelKernel {
     Strips,  ///< strips/strips.cuh
+    Plain,   ///< plain/householder.cpp
     Blocks   ///< panels/factor_panel_in_blocks.cuh, for panels that are not reconstructed either (tuning.hpp)
 };
-constexpr PanelKernel choose_panel(Index m, ScalarKind scalar) {
-    return m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Blocks;
+constexpr PanelKernel choose_panel(Index m, ScalarKind scalar, Kernels kernels = Kernels::Tuned) {
+    return kernels == Kernels::Plain         ? PanelKernel::Plain
+           : m <= max_rows_in_strips(scalar) ? PanelKernel::Strips
+                                             : PanelKernel::Blocks;
 }
 
 /// A cluster for a block of columns: its blocks hold 32·`rows` rows each, `cols` columns a warp, or stream them.
@@ -270,11 +287,12 @@ enum class UpdateKernel {
     GemmByBlocks  ///< cuBLAS, the triangles of T and V by blocks
 };
 /// Returns how H of k reflectors of m rows is applied to p columns.
-constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    const bool f32 = entry_for(scalar, true, false);
-    if (f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= min_updated_cols(m, k))
+constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                     Kernels kernels = Kernels::Tuned) {
+    const bool f32 = entry_for(scalar, true, false), tuned = kernels == Kernels::Tuned;
+    if (tuned && f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= min_updated_cols(m, k))
         return UpdateKernel::Corrected;
-    if (k <= t_width && p <= max_strip_cols && m <= max_strip_rows) return UpdateKernel::Strips;
+    if (tuned && k <= t_width && p <= max_strip_cols && m <= max_strip_rows) return UpdateKernel::Strips;
     return k > triangle_block && p >= min_cols_by_blocks ? UpdateKernel::GemmByBlocks : UpdateKernel::Gemm;
 }
 
@@ -360,11 +378,11 @@ enum class SquareKernel {
 };
 inline constexpr int factor_max_cols = 192, top_max_cols = 128;
 /// Returns how an n×n Gram matrix is factored, and how the top of an orthonormal basis becomes V and T.
-constexpr SquareKernel choose_cholesky(Index n) {
-    return n <= factor_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
+constexpr SquareKernel choose_cholesky(Index n, Kernels kernels = Kernels::Tuned) {
+    return kernels == Kernels::Tuned && n <= factor_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
 }
-constexpr SquareKernel choose_reconstruction(Index n) {
-    return n <= top_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
+constexpr SquareKernel choose_reconstruction(Index n, Kernels kernels = Kernels::Tuned) {
+    return kernels == Kernels::Tuned && n <= top_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
 }
 
 // Singular values.
@@ -404,18 +422,21 @@ enum class ProductKernel {
 ///    192   0.518 / 0.310   0.910 / 0.395   1.07 / 0.584    1.80 / 0.949    0.491 / 0.641   0.669 / 0.774   1.29 / 0.856    1.26 / 1.04
 ///    256   0.766 / 0.381   1.16 / 0.516    1.37 / 0.849    1.41 / 1.41     0.636 / 0.840   0.869 / 0.971   1.57 / 1.06     1.59 / 1.32
 /// From 16 384 rows on AᵀB is as far ahead, C − A B from 65 536 on.
-constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                       Kernels kernels) {
     const bool f64 = entry_for(scalar, false, true);
-    if (f64) return ProductKernel::Library;
+    if (f64 || kernels == Kernels::Plain) return ProductKernel::Library;
     if (takes_halves(arithmetic) && std::min({m, k, p}) >= CommonTuning::min_halved) return ProductKernel::Halves;
     return few && k >= 64 && k <= 256 && p <= 104 && arithmetic != study::TF32 ? ProductKernel::FewColumns
                                                                                : ProductKernel::Library;
 }
-constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    return choose_product(m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic);
+constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                             Kernels kernels = Kernels::Tuned) {
+    return choose_product(m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic, kernels);
 }
-constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    return choose_product(m >= 65536 && p > 64, m, k, p, scalar, arithmetic);
+constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                                  Kernels kernels = Kernels::Tuned) {
+    return choose_product(m >= 65536 && p > 64, m, k, p, scalar, arithmetic, kernels);
 }
 
 }  // namespace quoin::cuda

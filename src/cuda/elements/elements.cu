@@ -14,6 +14,7 @@
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "primitives/generic/norm_exponents.hpp"
 
 namespace quoin {
@@ -224,9 +225,8 @@ void scan(Context<D>& ctx, Input<T, D> input, int safe, View<int, D> exponents, 
     QUOIN_CUDA_CHECK(cudaMemsetAsync(largest, 0, static_cast<std::size_t>(n + 1) * sizeof(Bits<T>), ctx.stream()));
     const dim3 grid(static_cast<unsigned>(std::clamp<Index>(count, 1, 1 << 15)),
                     static_cast<unsigned>(std::clamp<Index>(n, 1, 65535)));
-    scan_kernel<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, count, largest, reinterpret_cast<unsigned*>(largest + n),
-                                                            safe, exponents.data, found.data);
-    check_launch("scan_kernel");
+    launch(ctx.stream(), scan_kernel<T>, {grid, scan_threads}, A, count, largest,
+           reinterpret_cast<unsigned*>(largest + n), safe, exponents.data, found.data);
 }
 
 template <>
@@ -238,9 +238,8 @@ void norm_exponents<float>(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, 
     auto* const blocks_done = frame.take<unsigned>(1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(blocks_done, 0, sizeof(unsigned), ctx.stream()));
     const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(std::clamp<Index>(n, 1, 65535)));
-    norm_exponents_kernel<<<grid, scan_threads, 0, ctx.stream()>>>(A, count, (A.rows + count - 1) / count, squares,
-                                                                   blocks_done, exponents.data, found.data);
-    check_launch("norm_exponents_kernel");
+    launch(ctx.stream(), norm_exponents_kernel, {grid, scan_threads}, A, count, (A.rows + count - 1) / count, squares,
+           blocks_done, exponents.data, found.data);
 }
 
 template <>
@@ -253,8 +252,7 @@ void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>(std::min<Index>((A.rows + scan_threads - 1) / scan_threads, scale_blocks)),
                     static_cast<unsigned>(std::min<Index>(A.cols, 65535)));
-    scale_columns_kernel<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, part == Part::Upper, exponents.data, sign);
-    check_launch("scale_columns_kernel");
+    launch(ctx.stream(), scale_columns_kernel<T>, {grid, scan_threads}, A, part == Part::Upper, exponents.data, sign);
 }
 
 template <class T, class D>
@@ -268,8 +266,7 @@ void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>((A.rows + tile - 1) / tile),
                     static_cast<unsigned>(std::min<Index>((A.cols + tile - 1) / tile, 65535)));
-    transpose_tiles_kernel<T><<<grid, tile * tile_rows, 0, ctx.stream()>>>(A, B);
-    check_launch("transpose_tiles_kernel");
+    launch(ctx.stream(), transpose_tiles_kernel<T>, {grid, tile * tile_rows}, A, B);
 }
 
 template <class T, class D>

@@ -10,6 +10,7 @@
 #include "cuda/panels/apply_blocks.cuh"
 #include "cuda/panels/diagonal_t.cuh"
 #include "cuda/panels/factor_panel_in_blocks.cuh"
+#include "cuda/plain/householder.hpp"
 #include "cuda/products/products_by_halves.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/ceil_div.cuh"
@@ -39,7 +40,7 @@ void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index cl
                      std::size_t shared, const Arguments&... arguments) {
     const LaunchShape shape{static_cast<unsigned>(clusters * blocks), static_cast<unsigned>(threads), shared,
                             static_cast<unsigned>(blocks)};
-    QUOIN_CUDA_CHECK(launch(kernel, shape, ctx.stream(), arguments...));
+    launch(ctx.stream(), kernel, shape, arguments...);
 }
 
 Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
@@ -216,7 +217,7 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     const auto rest = V.row_block({k, V.rows});
     const auto multiply_rest = [&] {
         if constexpr (std::is_same_v<T, float>) {
-            if (k >= min_corrected_gram) {
+            if (k >= min_corrected_gram && ctx.state().kernels == Kernels::Tuned) {
                 return multiply_corrected(ctx, corrected_operand(ctx, frame, Op::Transpose, false, rest, nullptr), rest,
                                           G);
             }
@@ -241,6 +242,15 @@ void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, C
     const auto G = frame.matrix<T>(A.cols, A.cols);
     form_gram<T>(ctx, A, G);
     join_t<T>(ctx, size.width, G, Tf);
+}
+
+/// Factors a panel by cuSOLVER.
+template <class T>
+void factor_by_library(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
+    Arena::Frame frame(ctx);
+    const auto tau = frame.matrix<T>(A.cols, 1);
+    plain::factor<T>(ctx, A, tau.data);
+    compact_wy<T, Cuda>(ctx, A, tau, Tf);
 }
 
 /// Factors a panel in blocks of columns, each applied to the rest of the panel.
@@ -268,12 +278,14 @@ template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside) {
     if (A.empty()) return;
     const Index all = ctx.state().multiprocessors;
-    if (choose_panel(A.rows, scalar_kind<T>) == PanelKernel::Strips) {
-        factor_in_strips<T>(
-            ctx, A, Tf,
-            columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, scalar_kind<T>, A.cols, columns_beside) : all);
-    } else {
-        factor_in_blocks<T>(ctx, A, Tf);
+    switch (choose_panel(A.rows, scalar_kind<T>, ctx.state().kernels)) {
+        case PanelKernel::Strips:
+            factor_in_strips<T>(
+                ctx, A, Tf,
+                columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, scalar_kind<T>, A.cols, columns_beside) : all);
+            break;
+        case PanelKernel::Plain: factor_by_library<T>(ctx, A, Tf); break;
+        case PanelKernel::Blocks: factor_in_blocks<T>(ctx, A, Tf);
     }
     ctx.state().add_flops(2.0 * A.rows * A.cols * A.cols);  // the products that make T count themselves
 }
@@ -281,7 +293,7 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_be
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic arithmetic) {
     if (V.cols == 0 || C.cols == 0) return;
-    switch (choose_update(V.rows, V.cols, C.cols, scalar_kind<T>, arithmetic)) {
+    switch (choose_update(V.rows, V.cols, C.cols, scalar_kind<T>, arithmetic, ctx.state().kernels)) {
         case UpdateKernel::Corrected:
             if constexpr (std::is_same_v<T, float>) {
                 Arena::Frame frame(ctx);
@@ -311,7 +323,9 @@ template <>
 PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
                                         MatrixView<const float, Cuda> Tf, Index cols, Arithmetic arithmetic)
     : ctx_(ctx), op_(op), V_(V), Tf_(Tf), arithmetic_(arithmetic) {
-    if (choose_update(V.rows, V.cols, cols, ScalarKind::F32, arithmetic) != UpdateKernel::Corrected) return;
+    if (choose_update(V.rows, V.cols, cols, ScalarKind::F32, arithmetic, ctx.state().kernels) !=
+        UpdateKernel::Corrected)
+        return;
     shared_.reset(new Shared{Arena::Frame(ctx), {}});
     shared_->H = corrected_reflectors(ctx, shared_->frame, op, V, Tf);
 }
@@ -402,8 +416,8 @@ template <class T, class D>
 void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> tau, View<T, D> Tf) {
     if (G.cols == 0) return;
     set_zero<T>(ctx, Tf);
-    diagonal_t_kernel<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
-    check_launch("diagonal_t_kernel");
+    launch(ctx.stream(), diagonal_t_kernel<T>, {static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32}, G, tau,
+           Tf);
     join_t<T>(ctx, t_width, G, Tf);
 }
 

@@ -15,11 +15,11 @@ namespace quoin::cuda {
 
 /// No blocks, no launch.
 template <class... Parameters, class... Arguments>
-void launch(Context<Cuda>& ctx, const char* name, void (*kernel)(Parameters...), Index blocks, int threads,
+void launch(Context<Cuda>& ctx, const char*, void (*kernel)(Parameters...), Index blocks, int threads,
             std::size_t shared, const Arguments&... arguments) {
     if (blocks == 0) return;
     const LaunchShape shape{static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
-    check(cuda::launch(kernel, shape, ctx.stream(), arguments...), name);
+    cuda::launch(ctx.stream(), kernel, shape, arguments...);
 }
 
 /// Calls `work` with the rows of the tiles that hold the tree's leaves.
