@@ -215,53 +215,10 @@ constexpr int batch_solve_row(Index n) {
 
 enum class PanelKernel {
     Strips,  ///< strips/strips.cuh
-    Plain,   ///< plain/householder.cpp
-    Blocks   ///< panels/factor_panel_in_blocks.cuh, for panels that are not reconstructed either (tuning.hpp)
+    Plain    ///< plain/householder.cpp, for panels that are not reconstructed either (tuning.hpp)
 };
 constexpr PanelKernel choose_panel(Index m, ScalarKind scalar, Kernels kernels = Kernels::Tuned) {
-    return kernels == Kernels::Plain         ? PanelKernel::Plain
-           : m <= max_rows_in_strips(scalar) ? PanelKernel::Strips
-                                             : PanelKernel::Blocks;
-}
-
-/// A cluster for a block of columns: its blocks hold 32·`rows` rows each, `cols` columns a warp, or stream them.
-struct PanelBlockShape {
-    int rows, cols;
-    bool streams;
-};
-inline constexpr int panel_blocks = 16, panel_width = 32;
-inline constexpr PanelBlockShape panel_blocks_f32[] = {{4, 4, false},  {8, 4, false},  {16, 4, false},
-                                                       {32, 4, false}, {64, 2, false}, {32, 4, true}};
-inline constexpr PanelBlockShape panel_blocks_f64[] = {{2, 4, false},  {4, 4, false},  {8, 4, false},
-                                                       {16, 4, false}, {32, 2, false}, {16, 4, true}};
-constexpr std::span<const PanelBlockShape> panel_block_shapes(ScalarKind scalar) {
-    return entry_for<std::span<const PanelBlockShape>>(scalar, panel_blocks_f32, panel_blocks_f64);
-}
-/// Rows that a cluster's registers hold of a block of `panel_width` columns; of half as many, twice that.
-constexpr Index max_rows_of_wide_block(ScalarKind scalar) {
-    return Index(panel_blocks) * 32 * entry_for(scalar, 32, 16);
-}
-/// Returns the columns of the blocks that a panel of m rows is cut into: half as many if that keeps it in registers.
-constexpr Index panel_block_width(Index m, ScalarKind scalar) {
-    const Index wide = max_rows_of_wide_block(scalar);
-    return m > wide && m <= 2 * wide ? panel_width / 2 : panel_width;
-}
-struct PanelBlockChoice {
-    int row;             ///< of the table
-    Index blocks, rows;  ///< blocks of the cluster, and rows of each
-};
-/// Returns the kernel of a block of m rows and `cols` columns. Its cluster has as many blocks as can share the work:
-/// their number costs little, their rows do. One alone has no cluster to send to.
-constexpr PanelBlockChoice choose_panel_block(Index m, Index cols, ScalarKind scalar) {
-    const std::span shapes = panel_block_shapes(scalar);
-    const Index step = 32 * (16 / bytes_of(scalar));
-    Index blocks = 2;
-    while (blocks < panel_blocks && blocks * step < m) blocks *= 2;
-    const Index rows = ((m + blocks - 1) / blocks + step - 1) / step * step;
-    const int row = first_row(shapes, [&](const PanelBlockShape& shape) {
-        return shape.streams || (rows <= 32 * shape.rows && (shape.cols == 4 || cols <= panel_width / 2));
-    });
-    return {row, blocks, std::max<Index>(rows, 32 * shapes[row].rows)};
+    return kernels == Kernels::Tuned && m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Plain;
 }
 
 /// Columns of a block of reflectors that one T serves in the kernels.
@@ -274,25 +231,22 @@ constexpr Index min_updated_cols(Index m, Index width) {
 }
 /// Least columns of V if VᵀV of the rows below the triangle is to be a corrected product.
 inline constexpr Index min_corrected_gram = 256;
-/// Columns and rows of C up to which a block of reflectors is applied faster by strips of C than by GEMM.
-inline constexpr Index max_strip_cols = 256, max_strip_rows = 32768;
 /// Rows of a block, if products with triangles of T and V go by blocks, and least columns of C for it. f64,
 /// H200, 16 384², panels of 1024 columns, ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
 inline constexpr Index triangle_block = 128, min_cols_by_blocks = 2048;
 
 enum class UpdateKernel {
     Corrected,    ///< products/products_by_halves.cu: three products of f16 for one of f32
-    Strips,       ///< panels/apply_blocks.cuh
     Gemm,         ///< cuBLAS, with a copy of V that has its unit triangle
     GemmByBlocks  ///< cuBLAS, the triangles of T and V by blocks
 };
 /// Returns how H of k reflectors of m rows is applied to p columns.
 constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
                                      Kernels kernels = Kernels::Tuned) {
-    const bool f32 = entry_for(scalar, true, false), tuned = kernels == Kernels::Tuned;
-    if (tuned && f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= min_updated_cols(m, k))
+    const bool f32 = entry_for(scalar, true, false);
+    if (kernels == Kernels::Tuned && f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 &&
+        p >= min_updated_cols(m, k))
         return UpdateKernel::Corrected;
-    if (tuned && k <= t_width && p <= max_strip_cols && m <= max_strip_rows) return UpdateKernel::Strips;
     return k > triangle_block && p >= min_cols_by_blocks ? UpdateKernel::GemmByBlocks : UpdateKernel::Gemm;
 }
 

@@ -231,9 +231,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index max_rows_in_strips(ScalarKind scalar) { return cuda::max_rows_in_strips(scalar); }
     static constexpr Index last_panel_width = 512;
     /// From this number of rows on, a panel is reconstructed: strips do not hold it.
-    static Index reconstruct_rows(Index width, ScalarKind scalar) {
-        return width <= 32 ? 16384 : max_rows_in_strips(scalar) + 1;
-    }
+    static Index reconstruct_rows(Index, ScalarKind scalar) { return max_rows_in_strips(scalar) + 1; }
     /// Multiprocessors that the strips of a panel of `width` columns take while an update of `columns` columns runs.
     /// More clusters of 8 wait longer for each other. So the panel gets the number that makes it last as long as the
     /// update, at most half of the multiprocessors. f64, H200, 8192², ms: half 23.4; of clusters × columns/width 31:

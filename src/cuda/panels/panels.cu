@@ -1,15 +1,12 @@
-// Panels in LAPACK's format. Strips factor them in one launch (strips.hpp). Panels with too many rows for that go in
-// blocks of 32 columns (panels/factor_panel_in_blocks.cuh), and each block is applied to the rest of its panel
-// (panels/apply_blocks.cuh). The panel's T is joined from the T of its blocks by VᵀV. Updates beyond the panel are
-// GEMMs with a copy of V that holds its unit triangle, so that V stays as it is.
+// Panels in LAPACK's format. Strips factor them in one launch (strips.hpp). Panels with too many rows for that are
+// reconstructed (algorithms/one_matrix/reconstruct_householder.hpp) or, if a column is zero, factored by cuSOLVER; their
+// T is made of VᵀV. Updates are GEMMs with a copy of V that holds its unit triangle, so that V stays as it is.
 
 #include <optional>
 
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/kernel_choice.hpp"
-#include "cuda/panels/apply_blocks.cuh"
 #include "cuda/panels/diagonal_t.cuh"
-#include "cuda/panels/factor_panel_in_blocks.cuh"
 #include "cuda/plain/householder.hpp"
 #include "cuda/products/products_by_halves.hpp"
 #include "cuda/runtime/blas.hpp"
@@ -32,54 +29,6 @@ void copy_unit_lower(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView
     for_each_element(ctx, L.rows, L.cols, [=] __device__(Index i, Index j) {
         L.data[i + j * L.ld] = i > j ? V.data[i + j * V.ld] : i == j ? T(1) : T(0);
     });
-}
-
-/// Launches `kernel` in clusters of `blocks` blocks, `shared` bytes of dynamic memory each.
-template <class... Parameters, class... Arguments>
-void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index clusters, Index blocks, int threads,
-                     std::size_t shared, const Arguments&... arguments) {
-    const LaunchShape shape{static_cast<unsigned>(clusters * blocks), static_cast<unsigned>(threads), shared,
-                            static_cast<unsigned>(blocks)};
-    launch(ctx.stream(), kernel, shape, arguments...);
-}
-
-Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
-
-/// A = H R for at most panel_block_width columns.
-template <class T>
-void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    constexpr std::span table = panel_block_shapes(scalar_kind<T>);
-    const PanelBlockChoice choice = choose_panel_block(A.rows, A.cols, scalar_kind<T>);
-    with_row<table.size()>(choice.row, [&](auto row) {
-        constexpr PanelBlockShape shape = table[row];
-        launch_clusters(ctx, factor_panel_block_kernel<T, shape.rows, shape.cols, shape.streams>, 1, choice.blocks,
-                        panel_threads, 0,
-                        PanelBlock<T>{A.rows, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, choice.rows});
-    });
-}
-
-/// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that
-/// is possible, and more blocks while multiprocessors are idle.
-struct StripGrid {
-    Index blocks = 1, h;
-    StripGrid(Context<Cuda>& ctx, Index m, Index strips, Index chunk) {
-        while (blocks < strip_blocks &&
-               (blocks * chunk < m || (2 * strips * blocks <= ctx.state().multiprocessors && blocks * 128 < m))) {
-            blocks *= 2;
-        }
-        h = round_up((m + blocks - 1) / blocks, 32);
-    }
-};
-
-/// C := op(H) C, in strips of columns, with T's diagonal blocks alone.
-template <class T>
-void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                  MatrixView<T, Cuda> C) {
-    const Index strips = (C.cols + strip_width - 1) / strip_width;
-    const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
-    const StripOperands<T> operands{V.rows, V.cols, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
-    launch_clusters(ctx, op == Op::Transpose ? apply_strip_kernel<T, true> : apply_strip_kernel<T, false>, strips,
-                    grid.blocks, strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
 /// op(A), as an operand of products or as their result.
@@ -253,25 +202,6 @@ void factor_by_library(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, 
     compact_wy<T, Cuda>(ctx, A, tau, Tf);
 }
 
-/// Factors a panel in blocks of columns, each applied to the rest of the panel.
-template <class T>
-void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    const Index m = A.rows, n = A.cols;
-    set_zero<T>(ctx, Tf);
-    const Index width = panel_block_width(m, scalar_kind<T>);
-    for (Index c = 0; c < n; c += width) {
-        const Index end = std::min(n, c + width);
-        const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
-        factor_block<T>(ctx, V, Tc);
-        if (end < n) apply_strips<T>(ctx, Op::Transpose, V, Tc, A.block({c, m}, {end, n}));
-    }
-    if (n <= width) return;
-    Arena::Frame frame(ctx);
-    const auto G = frame.matrix<T>(n, n);
-    form_gram<T>(ctx, A, G);
-    join_t<T>(ctx, width, G, Tf);
-}
-
 }  // namespace
 
 template <class T, class D>
@@ -284,8 +214,7 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_be
                 ctx, A, Tf,
                 columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, scalar_kind<T>, A.cols, columns_beside) : all);
             break;
-        case PanelKernel::Plain: factor_by_library<T>(ctx, A, Tf); break;
-        case PanelKernel::Blocks: factor_in_blocks<T>(ctx, A, Tf);
+        case PanelKernel::Plain: factor_by_library<T>(ctx, A, Tf);
     }
     ctx.state().add_flops(2.0 * A.rows * A.cols * A.cols);  // the products that make T count themselves
 }
@@ -300,9 +229,6 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
                 apply_corrected(ctx, corrected_reflectors(ctx, frame, op, V, Tf), C);
             }
             return;
-        case UpdateKernel::Strips:
-            apply_strips<T>(ctx, op, V, Tf, C);
-            return ctx.state().add_flops(4.0 * V.rows * V.cols * C.cols);
         case UpdateKernel::Gemm: return apply_by_gemm<T>(ctx, op, V, Tf, C);
         case UpdateKernel::GemmByBlocks: return apply_by_blocks<T>(ctx, op, V, Tf, C);
     }
