@@ -27,7 +27,6 @@ ALLOWED = {
     "src/cuda/products": f"{CUDA} src/cuda/elements",
     "src/cuda/triangles": f"{CUDA} src/cuda/elements",
     "src/cuda/cholesky": f"{CUDA} src/cuda/elements src/cuda/products src/cuda/triangles",
-    "src/cuda/trees": f"{CUDA} src/cuda/elements",
     "src/cuda/gram_schmidt": f"{CUDA} src/cuda/elements",
     "src/cuda/strips": f"{CUDA} src/cuda/elements src/cuda/products",
     "src/cuda/small": f"{CUDA} src/cuda/elements src/cuda/strips",

@@ -81,15 +81,16 @@ void for_each_small_entry(Context<Cuda>& ctx, Index rows, Index cols, Index coun
     }
 }
 
-/// The widths of the members' matrices, in order, one number if they are all alike: runs of equal width are one launch.
+/// Calls work(first, members, width) for each run of members whose matrices have equal widths: one launch each.
 template <class T, class Work>
 void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
     if (members.count == 0) return;
+    if (C.uniform()) return work(0, members, C.cols(0));
     Index first = 0;
     std::vector<Index> list(members.count);
     for (Index i = 0; i < members.count; ++i) list[i] = members[i];
     for (Index i = 1; i <= members.count; ++i) {
-        if (i < members.count && (C.uniform() || C.cols(members[i]) == C.cols(members[first]))) continue;
+        if (i < members.count && C.cols(members[i]) == C.cols(members[first])) continue;
         const bool all = first == 0 && i == members.count;
         work(first, all ? members : Members{std::span<const Index>(list).subspan(first, i - first), i - first},
              C.cols(members[first]));
@@ -223,25 +224,25 @@ void SmallBatch<T, Cuda>::unpack_tau(Context<Cuda>& ctx, Members members, BatchV
 
 template <class T>
 void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
-                                const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) const {
+                                const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) const {
     if (count == 0 || p == 0) return;
     const T *const X = factor_.data() + first * factor_.ld() * n_, *const tau = tau_.data() + first * k_;
     switch (choice_.kernel) {
         case BatchKernel::ThreadPerMatrix:
             apply_in_threads_kernel<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
-                columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+                columns_size(count), X, tau, transpose, static_cast<int>(p), from, upper, to);
             return check_launch("apply_in_threads_kernel");
         case BatchKernel::ThreadPerColumn:
             with_row<std::size(column_lanes)>(choice_.row, [&](auto row) {
                 constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
                 apply_columns_kernel<T, rows, group><<<grid_of(group, count), column_threads, 0, ctx.stream()>>>(
-                    columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+                    columns_size(count), X, tau, transpose, static_cast<int>(p), from, upper, to);
             });
             return check_launch("apply_columns_kernel");
         case BatchKernel::ClusterPerMatrix:
-            return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
+            return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, upper, to);
         case BatchKernel::Strips:
-            return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
+            return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, upper, to);
         case BatchKernel::None: break;
     }
 }
@@ -254,8 +255,7 @@ void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<
 template <class T>
 void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<const T, Cuda> E,
                                  BatchView<T, Cuda> Q) const {
-    strips::apply<T>(ctx, strips_size(members.count), strips_from(0), false, k_, Entries<const T>(ctx, E, members),
-                     true, Entries<T>(ctx, Q, members));
+    apply(ctx, 0, members.count, false, k_, Entries<const T>(ctx, E, members), true, Entries<T>(ctx, Q, members));
 }
 
 template <class T>
@@ -267,6 +267,19 @@ void SmallBatch<T, Cuda>::apply_q(Context<Cuda>& ctx, Op op, Members members, Ba
     });
 }
 
+template <class T, class D>
+void copy_batch(Context<D>& ctx, BatchView<const T, D> from, BatchView<T, D> to) {
+    const Members all{{}, to.count()};
+    const Entries<const T> source(ctx, from, all);
+    const Entries<T> target(ctx, to, all);
+    const BatchEntries<const T>& A = source;
+    const BatchEntries<T>& B = target;
+    for_each_small_entry(ctx, to.rows(0), to.cols(0), all.count,
+                         [=] __device__(Index i, Index j, Index b) { B[b](i, j) = A[b](i, j); });
+}
+
+template void copy_batch<float, Cuda>(Context<Cuda>&, BatchView<const float, Cuda>, BatchView<float, Cuda>);
+template void copy_batch<double, Cuda>(Context<Cuda>&, BatchView<const double, Cuda>, BatchView<double, Cuda>);
 template class SmallBatch<float, Cuda>;
 template class SmallBatch<double, Cuda>;
 
