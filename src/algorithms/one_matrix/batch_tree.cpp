@@ -5,9 +5,6 @@
 
 namespace quoin {
 
-template <class T, class D>
-void copy_batch(Context<D>& ctx, BatchView<const T, D> from, BatchView<T, D> to);
-
 namespace {
 
 /// Whether all columns are finite and in range. Waits.

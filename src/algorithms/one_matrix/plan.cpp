@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <initializer_list>
 #include <limits>
 
@@ -15,38 +14,6 @@
 namespace quoin {
 
 namespace {
-
-namespace phase1 {
-Index env(const char* name, Index value) {
-    const char* const text = std::getenv(name);
-    return text ? std::atoll(text) : value;
-}
-template <class D>
-constexpr Index tree_width = Tuning<D>::has_batched_trees ? 256 : Tuning<D>::tree_width;
-template <class D>
-Index rows_of(Index rows, Index n, ScalarKind scalar) {
-    const Index most = Tuning<D>::max_rows_in_strips(scalar);
-    if (n > 32) return rows <= most ? rows : rows <= 32 * most ? most : 1024;
-    const Index few = env("QUOIN_NODE", 2048), many = env("QUOIN_LEAF", 512);
-    return rows <= few ? rows : rows <= 32 * few ? few : many;
-}
-template <class D>
-Index leaf_rows(Index m, Index n, ScalarKind scalar) {
-    if constexpr (Tuning<D>::has_batched_trees) {
-        return std::max({Index(1), n, rows_of<D>(m, n, scalar)});
-    } else {
-        return Tuning<D>::leaf_rows(n, scalar);
-    }
-}
-template <class D>
-Index fan_in(Index leaves, Index n, ScalarKind scalar) {
-    if constexpr (Tuning<D>::has_batched_trees) {
-        return std::max<Index>(2, rows_of<D>(leaves * n, n, scalar) / n);
-    } else {
-        return Tuning<D>::fan_in(n);
-    }
-}
-}  // namespace phase1
 
 template <class D>
 void require_tree(const char* what, Index width) {
@@ -140,7 +107,7 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         }
         chosen.leaf_rows = std::min(tree.leaf_rows, std::max(m, width));
     } else {
-        chosen.leaf_rows = phase1::leaf_rows<D>(m, width, plan.scalar);
+        chosen.leaf_rows = Tuning<D>::leaf_rows(m, width, plan.scalar);
     }
     const Index leaves = std::max<Index>(1, (m + chosen.leaf_rows - 1) / chosen.leaf_rows);
     const bool is_flat = tree.fan_in == flat_tree && !Tuning<D>::has_batched_trees;
@@ -150,7 +117,7 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         // the stride of a level, up to leaves·fan_in, is an Index
         chosen.fan_in = std::min({tree.fan_in, std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves});
     } else {
-        chosen.fan_in = phase1::fan_in<D>(leaves, width, plan.scalar);
+        chosen.fan_in = Tuning<D>::fan_in(leaves, width, plan.scalar);
     }
     if constexpr (Tuning<D>::has_batched_trees) {
         require_batches<T, D>(chosen, m, width);
@@ -226,7 +193,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             break;
         }
         case Method::CAQR:
-            plan.panel_width = std::min(full, panel_width > 0 ? panel_width : phase1::tree_width<D>);
+            plan.panel_width = std::min(full, panel_width > 0 ? panel_width : Tuning<D>::tree_width);
             require_tree<D>("panel_width", plan.panel_width);
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
             plan.choices = trees(plan.panel_width);
@@ -240,7 +207,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             plan.choices = trees(full);
             break;
         default: {
-            plan.panel_width = by_tsqr ? full : phase1::tree_width<D>;
+            plan.panel_width = by_tsqr ? full : Tuning<D>::tree_width;
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
             const bool falls_back = options.method == Method::Auto;
             plan.choices = CholeskyPlan{!falls_back ? Method::Auto

@@ -278,8 +278,8 @@ void copy_batch(Context<D>& ctx, BatchView<const T, D> from, BatchView<T, D> to)
                          [=] __device__(Index i, Index j, Index b) { B[b](i, j) = A[b](i, j); });
 }
 
-template void copy_batch<float, Cuda>(Context<Cuda>&, BatchView<const float, Cuda>, BatchView<float, Cuda>);
-template void copy_batch<double, Cuda>(Context<Cuda>&, BatchView<const double, Cuda>, BatchView<double, Cuda>);
+template decltype(copy_batch<float, Cuda>) copy_batch<float, Cuda>;
+template decltype(copy_batch<double, Cuda>) copy_batch<double, Cuda>;
 template class SmallBatch<float, Cuda>;
 template class SmallBatch<double, Cuda>;
 

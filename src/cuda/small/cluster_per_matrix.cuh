@@ -382,7 +382,7 @@ __global__ void __launch_bounds__(K::max_threads)
     };
     const auto step_of = [&](int step) { return transpose ? step : size.k - 1 - step; };
     load(step_of(0), next);
-    if (upper && !from.data && !from.list) {
+    if (upper && from.empty()) {
         set_unit_rows(first, me, c);
     } else {
         load_rows(from[b], upper ? size.k : size.m, first, p, me, c);

@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(column_threads)
     for (int first = 0; first < p; first += Group) {
         const int col = first + lane;
         T c[Rows];
-        if (upper && !from.data && !from.list) {
+        if (upper && from.empty()) {
 #pragma unroll
             for (int i = 0; i < Rows; ++i) c[i] = i == col;
         } else {

@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(matrix_threads)
     for (int j = 0; j < thread_side; ++j) tau[j] = j < size.k ? taus[of * size.k + j] : T(0);
     for (int first = 0; first < p; first += thread_side) {
         ThreadMatrix<T> C;
-        if (upper && !from.data && !from.list) {
+        if (upper && from.empty()) {
 #pragma unroll
             for (int j = 0; j < thread_side; ++j) {
 #pragma unroll

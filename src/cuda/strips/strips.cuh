@@ -594,7 +594,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
     const StripThread<S> me;
     Cluster<S> cluster(s);
     const Index strips = (p + S::columns - 1) / S::columns;
-    const bool identity = upper && !from.data && !from.list;
+    const bool identity = upper && from.empty();
     for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {
         __syncthreads();
         // one matrix after the other, whose V stays in the L2 cache; of a triangle the last columns take longest
