@@ -28,7 +28,6 @@ ALLOWED = {
     "src/cuda/triangles": f"{CUDA} src/cuda/elements",
     "src/cuda/plain": f"{CUDA} src/cuda/elements src/cuda/products",
     "src/cuda/cholesky": f"{CUDA} src/cuda/elements src/cuda/plain src/cuda/products src/cuda/triangles",
-    "src/cuda/trees": f"{CUDA} src/cuda/elements",
     "src/cuda/gram_schmidt": f"{CUDA} src/cuda/elements",
     "src/cuda/strips": f"{CUDA} src/cuda/elements src/cuda/products",
     "src/cuda/small": f"{CUDA} src/cuda/elements src/cuda/plain src/cuda/strips",

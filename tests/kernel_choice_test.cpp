@@ -123,17 +123,6 @@ TEST(KernelChoice, PlainKernelsServeEveryShape) {
     }
 }
 
-TEST(KernelChoice, TreesHaveTilesForEveryLeafAndWarpsForEveryMember) {
-    for (Index rows = 1; rows <= max_leaf_rows; ++rows) EXPECT_GE(leaf_tile_rows[leaf_row(rows)], rows);
-    for (Index fan_in = 2; fan_in <= 40; ++fan_in) {
-        for (Index tiles = 1; tiles <= max_tree_width / tile_width; ++tiles) {
-            const int warps = node_warps[node_row(fan_in, tiles)];
-            EXPECT_GE(warps, std::min<Index>((fan_in - 1) * tiles, max_node_warps));
-            EXPECT_TRUE(tiles == 1 || warps >= 3) << "kernels with rectangles";
-        }
-    }
-}
-
 TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
     for (Index m : {100, 20000, 70000}) {
         for (Index k : {8, 63, 64, 256, 257, 1024}) {

@@ -250,32 +250,6 @@ constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scala
     return k > triangle_block && p >= min_cols_by_blocks ? UpdateKernel::GemmByBlocks : UpdateKernel::Gemm;
 }
 
-// Trees: a leaf has a block, a node another (trees/).
-
-/// Columns that every tile kernel computes on: narrower panels are padded with zero columns, whose H is I.
-inline constexpr int tile_width = 32;
-/// Columns of the widest panel, of whose triangle a block has the warps for every tile.
-inline constexpr int max_tree_width = 256;
-/// Most tiles of members that a node absorbs at once, with one T: a warp each.
-inline constexpr int max_node_warps = 15;
-/// Rows of the tiles that hold the leaves. Shorter leaves are padded with zero rows, longer ones refused.
-inline constexpr int max_leaf_rows = 256;
-inline constexpr int leaf_tile_rows[] = {64, 128, max_leaf_rows};
-/// Warps of a node, one tile each up to the limit of a block. Nodes of wider panels have rectangles among their tiles,
-/// and at least 3.
-inline constexpr int node_warps[] = {1, 3, 9, max_node_warps};
-/// Returns the first row of an ascending table that reaches `wanted`, or the last.
-template <class Table>
-constexpr int reaching_row(const Table& table, Index wanted) {
-    const int row = first_row(table, [&](int value) { return value >= wanted; });
-    return row < 0 ? static_cast<int>(std::size(table)) - 1 : row;
-}
-constexpr int leaf_row(Index rows) { return reaching_row(leaf_tile_rows, rows); }
-/// Returns the row for nodes of `fan_in` members of `member_tiles` tiles.
-constexpr int node_row(Index fan_in, Index member_tiles) {
-    return std::max(member_tiles == 1 ? 0 : 1, reaching_row(node_warps, (fan_in - 1) * member_tiles));
-}
-
 // CholeskyQR of a tall m×n A.
 
 /// Most columns of a row that one thread holds, of a pass that fuses solve and product, and of the kernels that solve.

@@ -101,15 +101,6 @@ std::string KernelNames<Cuda>::reconstruction(Index n) {
                     "steps of 32 columns and cuBLAS (cholesky/reconstruct_householder.cu)");
 }
 template <>
-std::string KernelNames<Cuda>::leaf(Index rows, Index) {
-    return fmt::format("tiles of {} rows (trees/factor_leaf.cuh)", leaf_tile_rows[leaf_row(rows)]);
-}
-template <>
-std::string KernelNames<Cuda>::node(Index fan_in, Index width) {
-    const Index tiles = (width + tile_width - 1) / tile_width;
-    return fmt::format("{} warps (trees/factor_node.cuh)", node_warps[node_row(fan_in, tiles)]);
-}
-template <>
 std::string KernelNames<Cuda>::sketch() {
     return "segments of rows (cholesky/sketch.cuh)";
 }

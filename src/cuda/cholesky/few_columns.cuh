@@ -14,9 +14,9 @@
 
 #include <algorithm>
 
+#include "cuda/arch/sm70_vector.cuh"
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/cholesky/factors.cuh"
-#include "cuda/elements/column_vectors.cuh"
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/products/gram_parts.cuh"

@@ -282,6 +282,13 @@ void set_identity(Context<D>& ctx, Index first_col, View<T, D> A) {
 }
 
 template <class T, class D>
+void set_root(Context<D>& ctx, View<T, D> A) {
+    for_each_element(ctx, std::min(A.rows, A.cols), A.cols, [=] __device__(Index i, Index j) {
+        if (i <= j) A.data[i + j * A.ld] = i == j ? T(1) : T(0);
+    });
+}
+
+template <class T, class D>
 void store_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> A) {
     for_each_element(ctx, R.rows, R.cols, [=] __device__(Index i, Index j) {
         if (i <= j) A.data[i + j * A.ld] = R.data[i + j * R.ld];
@@ -373,7 +380,7 @@ bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B) {
 
 QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
                 diagonal_signs, add_identity, negate, add, subtract, flip_rows)
-QUOIN_IMPLEMENT(Cuda, flip_columns, pack_triangle, unpack_triangle, column_norms, equal)
+QUOIN_IMPLEMENT(Cuda, set_root, flip_columns, pack_triangle, unpack_triangle, column_norms, equal)
 template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
 template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;
 template decltype(transpose<std::uint8_t, Cuda>) transpose<std::uint8_t, Cuda>;

@@ -82,15 +82,16 @@ void for_each_small_entry(Context<Cuda>& ctx, Index rows, Index cols, Index coun
     }
 }
 
-/// The widths of the members' matrices, in order, one number if they are all alike: runs of equal width are one launch.
+/// Calls work(first, members, width) for each run of members whose matrices have equal widths: one launch each.
 template <class T, class Work>
 void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
     if (members.count == 0) return;
+    if (C.uniform()) return work(0, members, C.cols(0));
     Index first = 0;
     std::vector<Index> list(members.count);
     for (Index i = 0; i < members.count; ++i) list[i] = members[i];
     for (Index i = 1; i <= members.count; ++i) {
-        if (i < members.count && (C.uniform() || C.cols(members[i]) == C.cols(members[first]))) continue;
+        if (i < members.count && C.cols(members[i]) == C.cols(members[first])) continue;
         const bool all = first == 0 && i == members.count;
         work(first, all ? members : Members{std::span<const Index>(list).subspan(first, i - first), i - first},
              C.cols(members[first]));
@@ -187,12 +188,13 @@ Index factor_one_by_one(Context<Cuda>& ctx, MatrixView<T, Cuda> X, Index n, bool
     return -1;
 }
 
-/// Applies packed reflectors, matrix by matrix, as the kernels do: to := op(Q) from, or op(Q) I if `identity`.
+/// Applies packed reflectors, matrix by matrix, as the kernels do: to := op(Q) from, or, if `upper`, op(Q) [E; 0] of upper
+/// triangles E in `from`, or op(Q) I.
 template <class T>
 void apply_one_by_one(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
-                      const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
-    const Index m = size.m, n = size.n, k = size.k, rows_of_from = identity ? k : m;
-    const bool has_from = from.data || from.list;
+                      const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
+    const Index m = size.m, n = size.n, k = size.k, rows_of_from = upper ? k : m;
+    const bool has_from = !from.empty();
     Arena::Frame frame(ctx);
     const auto C = frame.matrix<T>(m, p), Tf = frame.matrix<T>(k, k);
     for (Index b = 0; b < size.count; ++b) {
@@ -279,25 +281,25 @@ void SmallBatch<T, Cuda>::unpack_tau(Context<Cuda>& ctx, Members members, BatchV
 
 template <class T>
 void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
-                                const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) const {
+                                const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) const {
     if (count == 0 || p == 0) return;
     const T *const X = factor_.data() + first * factor_.ld() * n_, *const tau = tau_.data() + first * k_;
     switch (choice_.kernel) {
         case BatchKernel::ThreadPerMatrix:
             return launch(ctx.stream(), apply_in_threads_kernel<T>, {thread_blocks(count), matrix_threads},
-                          columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+                          columns_size(count), X, tau, transpose, static_cast<int>(p), from, upper, to);
         case BatchKernel::ThreadPerColumn:
             return with_row<std::size(column_lanes)>(choice_.row, [&](auto row) {
                 constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
                 launch(ctx.stream(), apply_columns_kernel<T, rows, group>, {grid_of(group, count), column_threads},
-                       columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+                       columns_size(count), X, tau, transpose, static_cast<int>(p), from, upper, to);
             });
         case BatchKernel::ClusterPerMatrix:
-            return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
+            return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, upper, to);
         case BatchKernel::Strips:
-            return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
+            return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, upper, to);
         case BatchKernel::Plain:
-            return apply_one_by_one<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
+            return apply_one_by_one<T>(ctx, columns_size(count), X, tau, transpose, p, from, upper, to);
         case BatchKernel::None: break;
     }
 }
@@ -322,6 +324,19 @@ void SmallBatch<T, Cuda>::apply_q(Context<Cuda>& ctx, Op op, Members members, Ba
     });
 }
 
+template <class T, class D>
+void copy_batch(Context<D>& ctx, BatchView<const T, D> from, BatchView<T, D> to) {
+    const Members all{{}, to.count()};
+    const Entries<const T> source(ctx, from, all);
+    const Entries<T> target(ctx, to, all);
+    const BatchEntries<const T>& A = source;
+    const BatchEntries<T>& B = target;
+    for_each_small_entry(ctx, to.rows(0), to.cols(0), all.count,
+                         [=] __device__(Index i, Index j, Index b) { B[b](i, j) = A[b](i, j); });
+}
+
+template decltype(copy_batch<float, Cuda>) copy_batch<float, Cuda>;
+template decltype(copy_batch<double, Cuda>) copy_batch<double, Cuda>;
 template class SmallBatch<float, Cuda>;
 template class SmallBatch<double, Cuda>;
 

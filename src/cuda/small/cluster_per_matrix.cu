@@ -48,12 +48,12 @@ void factor(Context<Cuda>& ctx, int row, const BatchSize& size, const BatchEntri
 
 template <class T>
 void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
-           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
+           const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
     const int row = cluster_row(size.m, cluster_cols_at_once(size.m, p, scalar_kind<T>), scalar_kind<T>);
     with_kernel<T>(row, [&]<class K>(K) {
         launch(ctx.stream(), apply_rows_kernel<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0), size,
-               X, tau, transpose, p, from, identity, to);
+               X, tau, transpose, p, from, upper, to);
     });
 }
 
