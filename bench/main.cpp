@@ -31,6 +31,8 @@ void check_shapes(const BenchArguments& arguments) {
     if (arguments.wants(Reference::None, false) && arguments.references.size() > 1)
         refuse_argument("--against", "none excludes the others");
     if (!arguments.on_device()) {
+        if (arguments.common.options.pivoting)
+            refuse_argument("--pivot", "it needs --device cuda; bench/rivals/pivoted_qr.py times it on the host");
         for (const Reference reference : {Reference::Cusolver, Reference::Blas2})
             if (arguments.wants(reference, false))
                 refuse_argument("--against", fmt::format("{} needs --device cuda", to_string(reference)));
@@ -38,6 +40,8 @@ void check_shapes(const BenchArguments& arguments) {
     }
     for (const Operation operation : arguments.operations) {
         using enum Operation;
+        if (operation == Geqrf && arguments.pivots.rank + arguments.pivots.tolerance > 0)
+            refuse_argument("--op", "geqrf is timed without --rank and --tol");
         if (operation == Lstsq || operation == Svd || operation == Geqrt || operation == Geqrt3)
             refuse_argument("--op", fmt::format("{} is timed on the host alone", to_string(operation)));
         if (operation == ThinQr && arguments.wants(Reference::Blas2, false))
@@ -106,6 +110,7 @@ enum Has : unsigned {
     RankCounts = 16384,
     Draws = 32768,
     Masks = 65536,
+    Pivoted = 131072,
 };
 
 using Run = void (*)(const BenchArguments&);
@@ -134,8 +139,8 @@ const Study studies[] = {
      "Time Quoin against LAPACK through the same BLAS, or on a GPU against cuSOLVER.\n\n"
      "All factor the same random matrix in one process. Their runs alternate; medians are printed.\n"
      "Without SHAPE, every case of the requirements is run (on the host 10 minutes and 6 GiB).",
-     Shapes | Types | AnyDevice | Operations | References | Energy | Timeline | Csv | Algorithm | Repeat, bench_on_host,
-     QUOIN_ON_GPU(bench_on_device), check_shapes},
+     Shapes | Types | AnyDevice | Operations | References | Energy | Timeline | Csv | Algorithm | Pivoted | Repeat,
+     bench_on_host, QUOIN_ON_GPU(bench_on_device), check_shapes},
     {Study::Bench, "files",
      "Measure matrices larger than --memory, from file to file.\n\n"
      "Q and R of 200000x2000, or of SHAPE, against the same in memory; R alone of 3.2 GB by 8 and by 64\n"
@@ -331,6 +336,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         add_algorithm_arguments(command, arguments.common.options, "");
         add_compact_wy_arguments(command, arguments.common.options, "");
     }
+    if (has(Pivoted)) add_pivot_arguments(command, arguments.pivots);
     // a subcommand begins with the footer of its parent
     command.footer(has(Masks)
                        ? "Example:  quoin rpca --synthetic --scene-with noise,leaves --out parts --write-scene scene\n"
@@ -341,6 +347,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         if (!command.get_subcommands().empty()) return;
         const bool gpu_alone = !study.on_host;
         if (gpu_alone) arguments.common.device = Device::Cuda;
+        arguments.common.options.pivoting = arguments.pivots.pivoting();
         if (study.check) study.check(arguments);
         const Run run = arguments.on_device() ? study.on_gpu : study.on_host;
         if (!run)

@@ -47,6 +47,7 @@ std::string to_string(const BatchSpec& spec);
 /// The command line of `quoin bench`; each study has options for some of it.
 struct BenchArguments {
     CommonArguments common;
+    PivotArguments pivots;
     std::string csv;  ///< a path, or empty
     std::vector<Shape> shapes;
     std::vector<BatchSpec> batches;

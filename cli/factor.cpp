@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -35,12 +34,7 @@ Options factor_options(const FactorArguments& arguments) {
     if (full && arguments.r_only)
         throw CLI::ValidationError("--r-only", "excludes --compact-wy full, which writes V and T");
     if (!full) options.q = form_q ? QForm::Explicit : QForm::None;
-    if (!arguments.pivots.empty()) {
-        constexpr Pivots kinds[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
-        options.pivoting = Pivoting{.kind = parse_name<Pivots>("--pivot", arguments.pivots, kinds),
-                                    .max_rank = arguments.rank,
-                                    .relative_tolerance = arguments.tolerance};
-    }
+    options.pivoting = arguments.pivots.pivoting();
     return options;
 }
 
@@ -194,19 +188,7 @@ void add_factor(CLI::App& program) {
                     "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix")
         ->check(number_between(1, 4096))
         ->type_name("N");
-    command.add_flag(
-        "--pivot{auto}", arguments->pivots,
-        "Column pivoting; --pivot=KIND: auto, greedy (LAPACK's geqp3), randomized (from a sketch, faster) or\n"
-        "strong (bounds |R₁₁⁻¹R₁₂| by 2)");
-    command.add_option("--rank", arguments->rank, "With --pivot: the most columns of Q")
-        ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
-        ->type_name("N")
-        ->needs("--pivot");
-    command
-        .add_option("--tol", arguments->tolerance,
-                    "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
-        ->type_name("T")
-        ->needs("--pivot");
+    add_pivot_arguments(command, arguments->pivots);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);

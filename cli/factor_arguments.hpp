@@ -10,9 +10,7 @@ struct FactorArguments : FactorFiles {
     CommonArguments common;
     Index gpu_memory = 0;
     int gpus = 0;
-    std::string pivots;  ///< --pivot, or empty
-    Index rank = 0;
-    double tolerance = 0;
+    PivotArguments pivots;
     MatrixFileOptions reading;
 
     /// Return the cap on the memory taken on the GPU, as given, or 0, and the cap on the host's memory while a GPU

@@ -16,14 +16,14 @@ namespace quoin::cli {
 
 /// Returns A(:, permutation), or A if there is no permutation.
 template <class T, class D>
-Matrix<T, D> permuted(Matrix<T, D>&& A, const std::vector<Index>& permutation) {
-    if constexpr (std::is_same_v<D, Host>) {  // where there are pivots
-        if (permutation.empty()) return std::move(A);
-        Matrix<T> AP(A.rows(), A.cols());
-        for (Index j = 0; j < A.cols(); ++j) std::copy_n(A.view().at(0, permutation[j]), A.rows(), AP.view().at(0, j));
-        return AP;
+Matrix<T, D> permuted(Context<D>& ctx, Matrix<T, D>&& A, const std::vector<Index>& permutation) {
+    if (permutation.empty()) return std::move(A);
+    Matrix<T, D> AP(ctx, A.rows(), A.cols());
+    for (Index j = 0; j < A.cols(); ++j) {
+        const Index p = permutation[j];
+        copy<T>(ctx, A.view().col_block({p, p + 1}), AP.view().col_block({j, j + 1}));
     }
-    return std::move(A);
+    return AP;
 }
 
 /// In the memory of D.
@@ -69,7 +69,7 @@ FactorOutcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Pl
     if (outputs.q) write_matrix<T>(ctx, *outputs.q, "Q.npy", Q.view());
     if (transfers) outcome.transfer_out_seconds = watch.seconds();
     if (verify) {
-        const Matrix<T, D> original = permuted(read_matrix<T>(ctx, file), permutation);
+        const Matrix<T, D> original = permuted(ctx, read_matrix<T>(ctx, file), permutation);
         outcome.orthogonality = orthogonality<T>(ctx, Q.view());
         outcome.residual = residual<T>(ctx, original.view(), Q.view(), R.view());
     }

@@ -48,7 +48,7 @@ private:
         } else if (!arguments_.r_only) {
             open(q, "Q.npy", m_, k);
         }
-        if (!arguments_.pivots.empty()) permutation_path_ = path_of("P.npy");
+        if (!arguments_.pivots.kind.empty()) permutation_path_ = path_of("P.npy");
     }
     void open(std::optional<NpyRowWriter<T>>& file, const char* name, Index rows, Index cols) {
         file.reset();

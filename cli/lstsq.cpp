@@ -186,7 +186,7 @@ void add_lstsq(CLI::App& program) {
         "least\n"
         "norm, and the dependent columns are printed. A tall A larger than --memory, or than the memory of the GPU, "
         "is\n"
-        "streamed. On a GPU a rank-deficient A is an error.");
+        "streamed.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command
         .add_option("b", arguments->right_hand_sides,

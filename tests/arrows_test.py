@@ -29,6 +29,7 @@ ALLOWED = {
     "src/cuda/plain": f"{CUDA} src/cuda/elements src/cuda/products",
     "src/cuda/cholesky": f"{CUDA} src/cuda/elements src/cuda/plain src/cuda/products src/cuda/triangles",
     "src/cuda/gram_schmidt": f"{CUDA} src/cuda/elements",
+    "src/cuda/pivots": f"{CUDA} src/cuda/elements",
     "src/cuda/strips": f"{CUDA} src/cuda/elements src/cuda/products",
     "src/cuda/small": f"{CUDA} src/cuda/elements src/cuda/plain src/cuda/strips",
     "src/cuda/panels": f"{CUDA} src/cuda/elements src/cuda/plain src/cuda/products src/cuda/strips",

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "describe.hpp"
 #include "number_between.hpp"
@@ -26,6 +27,28 @@ void add_device_argument(CLI::App& command, Device& device) {
         command, "--device", device, {Device::Host, Device::Cuda, Device::Auto},
         "Where to compute: host, cuda (an NVIDIA GPU; see `quoin info`) or auto (cuda if a GPU can be used and the\n"
         "work fits its free memory, otherwise host; default: host)");
+}
+
+std::optional<Pivoting> PivotArguments::pivoting() const {
+    constexpr Pivots kinds[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
+    if (kind.empty()) return {};
+    return Pivoting{.kind = parse_name<Pivots>("--pivot", kind, kinds), .max_rank = rank, .relative_tolerance = tolerance};
+}
+
+void add_pivot_arguments(CLI::App& command, PivotArguments& arguments) {
+    command.add_flag(
+        "--pivot{auto}", arguments.kind,
+        "Column pivoting; --pivot=KIND: auto, greedy (LAPACK's geqp3), randomized (from a sketch, faster) or\n"
+        "strong (bounds |R₁₁⁻¹R₁₂| by 2)");
+    command.add_option("--rank", arguments.rank, "With --pivot: the most columns of Q")
+        ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
+        ->type_name("N")
+        ->needs("--pivot");
+    command
+        .add_option("--tol", arguments.tolerance,
+                    "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
+        ->type_name("T")
+        ->needs("--pivot");
 }
 
 void add_trace_argument(CLI::App& command, std::string& path) {

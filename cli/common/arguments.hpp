@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -40,6 +41,15 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
 /// Adds --compact-wy, --keep-s and --full-t.
 void add_compact_wy_arguments(CLI::App& command, Options& options,
                               const std::string& group = "Q = I − V T Vᵀ with one T");
+
+/// Column pivoting as --pivot, --rank and --tol describe it.
+struct PivotArguments {
+    std::string kind;  ///< --pivot, or empty
+    Index rank = 0;
+    double tolerance = 0;
+    std::optional<Pivoting> pivoting() const;
+};
+void add_pivot_arguments(CLI::App& command, PivotArguments& arguments);
 
 /// Adds --device.
 void add_device_argument(CLI::App& command, Device& device);

@@ -45,7 +45,7 @@ struct LeastSquares {
 /// the thin Q₁ is held explicitly. For m < n, Aᵀ = QR and X = Q [R⁻ᵀB; 0]. If A has no full rank, R⁻¹ is the
 /// pseudoinverse of an R of lower rank, from a complete orthogonal decomposition of R (Hanson and Lawson 1969), or
 /// from the SVD of R if its pivots do not show the rank or `rcond` drops more than rounding errors. docs/pivoting.md
-/// has the mathematics. On a GPU a deficient A is an error.
+/// has the mathematics.
 ///
 /// Each x_j solves exactly a problem with A + ΔA_j and b_j + Δb_j, ‖ΔA_j‖_F = O(ku)‖A‖_F and ‖Δb_j‖ = O(ku)‖b_j‖, k =
 /// min(m, n) (Higham 2002, chapters 20 and 21). For deficient A, ΔA_j also takes A to the rank that is returned; with
@@ -54,7 +54,7 @@ struct LeastSquares {
 /// blocks until residual norms and condition are known, and X is ready for work enqueued on the context.
 ///
 /// If R or the norm of a column of B overflows, or R loses digits to underflow, it solves 2^-e A X = 2^-e B, which has
-/// the same X. Throws RankDeficient, which names the dependent columns, for a deficient A that is refused or on a GPU;
+/// the same X. Throws RankDeficient, which names the dependent columns, for a deficient A that is refused;
 /// InvalidArgument on shapes that do not fit and for any other rcond; and NonFiniteEntry for NaN or Inf in A or B.
 ///
 ///     auto s = least_squares(ctx, A.view(), B.view());

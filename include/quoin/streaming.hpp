@@ -92,8 +92,8 @@ public:
     }
     /// Solves min ‖AX − b‖ for all rows so far: n²p flops. The report's seconds and flops are the sums over all blocks.
     ///
-    /// Works as `least_squares` with a factorization, also for deficient A in the host's memory. Throws
-    /// InvalidArgument if p = 0 or rows < n, and RankDeficient as `least_squares` does.
+    /// Works as `least_squares` with a factorization, also for a deficient A. Throws InvalidArgument if p = 0 or
+    /// rows < n, and RankDeficient as `least_squares` does.
     LeastSquares<T, D> solve(Context<D>& ctx, const LeastSquaresOptions& solver = {}) const;
     /// Returns the times of all blocks from the host's memory so far. Waits for their work.
     StreamTimes times() const;

@@ -152,8 +152,7 @@ def qr(
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
     pivoting : bool or {'greedy', 'randomized', 'strong'}
         Move columns of large norm to the front, as `scipy.linalg.qr` does: A[:, P] = Q R, and the diagonal of R shows
-        the rank. For one matrix in the host's memory, by method 'auto' or 'householder', in the modes 'reduced',
-        'complete' and 'r'. True takes the largest remaining column, as LAPACK ('greedy'), or in a large matrix the
+        the rank. For one matrix, by method 'auto' or 'householder', in the modes 'reduced', 'complete' and 'r'. True takes the largest remaining column, as LAPACK ('greedy'), or in a large matrix the
         pivots of a panel from a random sketch, always the same one ('randomized'). 'strong' bounds R₁₁⁻¹R₁₂ by 2.
     positive : bool
         Make the diagonal of R non-negative, by the signs of R's rows and Q's columns. The QR of a matrix of full column
@@ -267,9 +266,9 @@ def _pivoted_qr(
         return R, P
     if mode == "reduced" or len(R) == len(a):
         return PivotedQRResult(f.q(), R, P)
-    whole = np.zeros(f.shape, dtype=R.dtype, order="F")
-    whole[: len(R)] = R
-    return PivotedQRResult(f.q[:, :], whole, P)
+    Q, library = f.q[:, :], place.library
+    zeros = library.xp.zeros_like(Q[:, : f.shape[1]])
+    return PivotedQRResult(Q, library.put(zeros, slice(len(R)), R), P)
 
 
 def _factor_list(
@@ -397,8 +396,7 @@ def lstsq(
     method, threads, check_finite
         As for `qr`.
     deficient : {'solve', 'error'}
-        For a matrix without full rank return the solution of least norm, or raise RankDeficient. A GPU always raises
-        it.
+        For a matrix without full rank return the solution of least norm, or raise RankDeficient.
 
     Returns
     -------
@@ -412,7 +410,7 @@ def lstsq(
     Raises
     ------
     RankDeficient
-        With deficient='error', and on a GPU, if the rank is not full. The message names the dependent columns, and in a
+        With deficient='error', if the rank is not full. The message names the dependent columns, and in a
         batch the matrix. With check_finite=False the x of such a matrix of a batch is NaN instead, and the other
         solutions are not affected.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._arguments import flag, pivoting_limits, threads_number
-from ._arrays import exactly_2d, on_host, to_float
+from ._arrays import exactly_2d, located, to_float
 from ._results import CURResult, InterpolativeResult
 
 
@@ -15,7 +15,7 @@ def _decompose(
     name: str, a: Any, rank: int | None, rtol: float | None, pivoting: str, threads: int | None, check_finite: bool
 ) -> tuple[list[Any], Any]:
     """The indices and the matrix that the extension module's function `name` computes."""
-    a, place = on_host(a, name)
+    a, place = located(a)
     a = exactly_2d(to_float(a, name))
     limits = pivoting_limits(pivoting, rank, rtol, min(a.shape))
     where = place.where(threads_number(threads))

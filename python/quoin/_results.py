@@ -286,9 +286,10 @@ def solutions(result: Any, shape: Any, vector: bool, place: Place) -> LstsqResul
 
     def ranks() -> Any:
         full = (conditions == conditions) * min(m, n)
-        for b, rank in deficient:  # none on a GPU
-            full.reshape(-1)[b] = rank
-        return full
+        flat = full.reshape(-1)
+        for b, rank in deficient:
+            flat = place.library.put(flat, b, rank)
+        return flat.reshape(full.shape)
 
     return LstsqResult(
         give(without_columns(X) if vector else X),

@@ -7,7 +7,7 @@
 namespace quoin::python {
 namespace {
 
-/// Calls `decompose(ctx, A, pivoting)` for a matrix in the host's memory.
+/// Calls `decompose(ctx, A, pivoting)` for a matrix.
 template <class T, class D, class Decompose>
 auto decomposition(const Array<T, D>& a, const nb::object& pivoting, const Where<D>& where, Decompose decompose) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
@@ -21,27 +21,24 @@ auto decomposition(const Array<T, D>& a, const nb::object& pivoting, const Where
 void bind_low_rank(nb::module_& module) {
     using namespace nb::literals;
     for_each_type(module, []<class T, class D>(T, D, nb::module_& module, const std::string&) {
-        // a GPU has no pivots yet
-        if constexpr (std::is_same_v<D, Host>) {
-            module.def(
-                "interpolative",
-                [](const Array<T, D>& a, const nb::object& pivoting, const Where<D>& where, bool check_finite) {
-                    auto f = decomposition<T, D>(a, pivoting, where, [&](auto& ctx, auto A, const Pivoting& limits) {
-                        return interpolative<T, D>(ctx, A, limits, check_finite);
-                    });
-                    return nb::make_tuple(f.columns, to_array(Home<D>(where), where, std::move(f.X)));
-                },
-                "a"_a.noconvert(), "pivoting"_a, "where"_a, "check_finite"_a);
-            module.def(
-                "cur",
-                [](const Array<T, D>& a, const nb::object& pivoting, const Where<D>& where, bool check_finite) {
-                    auto f = decomposition<T, D>(a, pivoting, where, [&](auto& ctx, auto A, const Pivoting& limits) {
-                        return cur<T, D>(ctx, A, limits, check_finite);
-                    });
-                    return nb::make_tuple(f.columns, f.rows, to_array(Home<D>(where), where, std::move(f.U)));
-                },
-                "a"_a.noconvert(), "pivoting"_a, "where"_a, "check_finite"_a);
-        }
+        module.def(
+            "interpolative",
+            [](const Array<T, D>& a, const nb::object& pivoting, const Where<D>& where, bool check_finite) {
+                auto f = decomposition<T, D>(a, pivoting, where, [&](auto& ctx, auto A, const Pivoting& limits) {
+                    return interpolative<T, D>(ctx, A, limits, check_finite);
+                });
+                return nb::make_tuple(f.columns, to_array(Home<D>(where), where, std::move(f.X)));
+            },
+            "a"_a.noconvert(), "pivoting"_a, "where"_a, "check_finite"_a);
+        module.def(
+            "cur",
+            [](const Array<T, D>& a, const nb::object& pivoting, const Where<D>& where, bool check_finite) {
+                auto f = decomposition<T, D>(a, pivoting, where, [&](auto& ctx, auto A, const Pivoting& limits) {
+                    return cur<T, D>(ctx, A, limits, check_finite);
+                });
+                return nb::make_tuple(f.columns, f.rows, to_array(Home<D>(where), where, std::move(f.U)));
+            },
+            "a"_a.noconvert(), "pivoting"_a, "where"_a, "check_finite"_a);
     });
 }
 

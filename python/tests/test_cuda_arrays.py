@@ -578,10 +578,31 @@ def test_mixtures_and_errors(rng, library):
     assert (error.value.row, error.value.col) == (7, 2)
     assert np.isnan(library.get(quoin.qr(library.put(bad), mode="r", check_finite=False))).any()
     with pytest.raises(quoin.RankDeficient):
-        quoin.lstsq(library.put(np.ones((30, 4))), library.put(A))
+        quoin.lstsq(library.put(np.ones((30, 4))), library.put(A), deficient="error")
     with pytest.raises(quoin.InvalidArgument, match="apply_q"):
         quoin.factor(a).apply(a[:20])
     assert_product(*(library.get(array) for array in quoin.qr(a)), A)  # after all that
+
+
+def test_pivots(rng, library):
+    A = rng.standard_normal((300, 5)) @ rng.standard_normal((5, 280))
+    a, bound = library.put(A), 1e-10 * np.linalg.norm(A)
+    for pivoting in (True, "greedy", "randomized", "strong"):
+        Q, R, P = quoin.qr(a, pivoting=pivoting, rank=5)
+        assert np.linalg.norm(library.get(Q) @ library.get(R) - A[:, P]) <= bound
+    columns, X = quoin.interpolative(a)
+    assert np.linalg.norm(A[:, columns] @ library.get(X) - A) <= bound and len(columns) == 5
+    columns, rows, U = quoin.cur(a, rank=5)
+    assert np.linalg.norm(A[:, columns] @ library.get(U) @ A[rows] - A) <= 100 * bound
+    U, S, Vh = map(library.get, quoin.svd(a, rank=5))
+    assert np.linalg.norm((U * S) @ Vh - A) <= bound
+    assert quoin.matrix_rank(a) == 5
+    solved = quoin.lstsq(a, a[:, 0])
+    assert solved.rank == 5 and len(solved.dependent) == 275
+    stack = library.put(np.stack([np.ones((8, 3)), rng.standard_normal((8, 3))]))
+    assert list(library.get(quoin.lstsq(stack, stack[..., :1]).rank)) == [1, 3]
+    Q, R, P = quoin.qr(a, "complete", pivoting=True)
+    assert np.linalg.norm(library.get(Q) @ library.get(R) - A[:, P]) <= bound
 
 
 def test_libraries_mix_on_one_gpu(rng, gpu):

@@ -253,6 +253,16 @@ struct Tuning<Cuda> : CommonTuning {
         if (n > 128) return m >= 131072;
         return m > (f64 && n >= 24 ? 4096 : 8192);
     }
+    /// Columns of a panel of pivoted QR of k of n columns. Wider ones have faster updates; all rows of a sketch, 8 more
+    /// than columns, should fit the shared memory of all multiprocessors.
+    static Index pivoted_width(bool greedy, Index n, Index k, bool, ScalarKind scalar) {
+        const Index fits = (Index(27) << 20) / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
+        return std::min(k, greedy ? 256 : std::clamp<Index>(fits / 64 * 64, 128, 256));
+    }
+    static bool greedy_pays(Index k) { return k <= 256; }
+    static constexpr Index pivots_first_aspect(bool r_alone) { return r_alone ? 3 : 8; }
+    /// Bytes of a copy of columns that are permuted: it stays in L2.
+    static constexpr Index permuted_bytes = Index(16) << 20;
     /// Columns up to which gesdd on the host is faster than gesvd, if gesvdp is not certified.
     static constexpr Index host_svd_cols_uncertified = 512;
     /// Parts of a slab of a matrix out of core on its way in and out, so that both directions of the bus are used at

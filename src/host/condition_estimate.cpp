@@ -101,6 +101,11 @@ void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms)
                     [&](Index j) { norms[j] = host::column_norm(A.rows, A.at(0, j)); });
 }
 
+template <class T, class D>
+void write_column_norms(Context<D>& ctx, View<const T, D> A, View<Real<T>, D> norms) {
+    column_norms<T>(ctx, A, {norms.data, static_cast<std::size_t>(A.cols)});
+}
+
 template <class T>
 double condition_estimate(Context<Host>&, MatrixView<const T, Host> R) {
     const Index n = R.cols;
@@ -180,7 +185,7 @@ TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     return found;
 }
 
-QUOIN_IMPLEMENT(Host, column_norms, inverse_norm_estimate, inspect_triangle)
+QUOIN_IMPLEMENT(Host, column_norms, write_column_norms, inverse_norm_estimate, inspect_triangle)
 #define QUOIN_INSTANTIATE(T)                                                          \
     template double condition_estimate<T>(Context<Host>&, MatrixView<const T, Host>); \
     template double scaled_condition_estimate<T>(MatrixView<const T, Host>);

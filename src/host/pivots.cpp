@@ -171,7 +171,7 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
 }
 
 template <class T, class D>
-void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A) {
+void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, Index) {
     const Index n = A.cols;
     // the first column of every cycle of more than one
     std::vector<Index> cycles;

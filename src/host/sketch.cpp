@@ -112,6 +112,17 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
 }
 
 template <class T, class D>
+void set_random_signs(Context<D>&, std::uint64_t seed, View<T, D> A) {
+    std::uint64_t bits = 0;
+    for (Index j = 0; j < A.cols; ++j) {
+        for (Index i = 0; i < A.rows; ++i, bits >>= 1) {
+            if (i % 64 == 0) bits = random_signs(seed, A.rows, i / 64, j);
+            A(i, j) = bits & 1 ? T(-1) : T(1);
+        }
+    }
+}
+
+template <class T, class D>
 void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A) {
     std::vector<Real<T>> sizes(static_cast<std::size_t>(A.cols));
     column_norms<T>(ctx, R, sizes);
@@ -135,6 +146,6 @@ void fill_zero_columns(Context<D>& ctx, double size, Index seed, View<T, D> A, V
     add_signs<T>(ctx, seed, sizes, A);
 }
 
-QUOIN_IMPLEMENT(Host, sketch, perturb, fill_zero_columns)
+QUOIN_IMPLEMENT(Host, sketch, set_random_signs, perturb, fill_zero_columns)
 
 }  // namespace quoin

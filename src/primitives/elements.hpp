@@ -12,6 +12,9 @@ namespace quoin {
 /// ‖a_j‖₂ of every column of A, without overflow or underflow on the way. Waits.
 template <class T, class D>
 void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms);
+/// norms (n×1) := the same, without a wait.
+template <class T, class D>
+void write_column_norms(Context<D>& ctx, View<const T, D> A, View<Real<T>, D> norms);
 struct EntryNorms {
     double squares = 0, sum = 0, largest = 0;  ///< ‖M‖_F², ‖M‖₁ entrywise, max |m_ij|
 };

@@ -2,6 +2,8 @@
 
 // Column pivoting: greedy panels, and permutations of columns.
 
+#include <limits>
+
 #include "primitives/context.hpp"
 
 namespace quoin {
@@ -20,17 +22,19 @@ struct PivotedColumns {
 /// Column `first` + i becomes the remaining column of largest norm, the first one of equals. V and R overwrite the
 /// panel's columns, R its rows, A₂₂ the rest; `tau` receives the reflectors' tau, F (tau.rows×n) is workspace. Moves
 /// whole columns. Stops before a column if no remaining norm is above `tolerance`; a negative one never stops. Returns
-/// the number of columns of the panel. Waits.
+/// the number of columns of the panel. Waits if there is a tolerance.
 ///
 /// Norms are downdated, and computed anew where that lost half of their digits (Drmač and Bujanović 2008). A₂₂ takes
-/// the panel at once: A₂₂ −= V F, F = (A V T)ᵀ (Quintana-Ortí, Sun and Bischof 1998). 4mnb flops for b columns, half of
-/// them bound by memory.
+/// the panel at once on the host: A₂₂ −= V F, F = (A V T)ᵀ (Quintana-Ortí, Sun and Bischof 1998). On a GPU it takes every
+/// reflector at once, without F. 4mnb flops for b columns, half of them bound by memory on the host, all of them on a
+/// GPU if A does not fit its shared memory.
 template <class T, class D>
 Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first, double tolerance, View<T, D> tau,
                      View<T, D> F);
 
-/// A(:, j) := A(:, order_j), in place. `order` is a permutation of A's columns.
+/// A(:, j) := A(:, order_j), in place. `order` is a permutation of A's columns, and moves at most `most` of them.
 template <class T, class D>
-void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A);
+void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A,
+                     Index most = std::numeric_limits<Index>::max());
 
 }  // namespace quoin

@@ -63,6 +63,15 @@ constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B);
 
+/// Returns the signs of rows 64i, 64i + 1, … of column j of a matrix of m rows, from the lowest bit on.
+constexpr std::uint64_t random_signs(std::uint64_t seed, Index m, Index i, Index j) {
+    constexpr std::uint64_t step = 0x9e3779b97f4a7c15ULL;
+    return mixed_bits(mixed_bits(seed + step) + static_cast<std::uint64_t>(j * ((m + 63) / 64) + i + 1) * step);
+}
+/// A := ±1, minus where a bit of `random_signs` is set.
+template <class T, class D>
+void set_random_signs(Context<D>& ctx, std::uint64_t seed, View<T, D> A);
+
 /// The matrix that `perturb` adds: I, or pairwise independent signs.
 enum class Perturbation { Identity, Signs };
 

@@ -64,8 +64,6 @@ struct CommonTuning {
     /// Rows n, n + 1, … of an m×n matrix are read and written from this row on: the last row up to n at a boundary of
     /// the memory, if boundaries matter.
     static constexpr Index aligned_start(Index, Index n) { return n; }
-    /// Whether the device has greedy panels of pivoted QR.
-    static constexpr bool has_pivoting = false;
     /// Columns of a matrix that is sketched.
     static constexpr Index max_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. From these rows and columns on they beat f32's

@@ -11,6 +11,7 @@
 
 #include "checks.hpp"
 #include "quoin/cuda.hpp"
+#include "quoin/qr.hpp"
 
 namespace quoin::test {
 
@@ -62,6 +63,45 @@ private:
     Matrix<T> poison_;
     Matrix<T, Cuda> storage_;
 };
+
+/// As `expect_law` of the host: R, thin Q, and op(Q) from both sides against the formed Q.
+template <class T>
+void expect_law(Context<Cuda>& ctx, MatrixView<const T> A, const QR<T, Cuda>& f, Index stages = 1) {
+    const double bound = law * std::sqrt(double(stages));
+    const Index m = A.rows, n = A.cols, k = std::min(m, n), p = 5;
+    const Matrix<T> R = copy_to_host<T>(ctx, f.r(ctx).view());
+    ASSERT_EQ(R.rows(), k);
+    ASSERT_EQ(R.cols(), n);
+    EXPECT_TRUE(is_upper_trapezoidal<T>(R.view()));
+    EXPECT_TRUE(is_finite<T>(R.view()));
+    if (f.plan().q == QForm::None) {
+        EXPECT_LE(gram_error<T>(A, R.view()), bound) << "AᵀA = RᵀR";
+        return;
+    }
+    const Matrix<T> Q = copy_to_host<T>(ctx, f.form_q(ctx).view());
+    ASSERT_EQ(Q.cols(), k);
+    if (k == 0) return;
+    EXPECT_LE(orthogonality_error<T>(Q.view(), k), bound) << "‖I − QᵀQ‖";
+    const ResidualErrors residual = residual_errors<T>(A, Q.view(), R.view());
+    EXPECT_LE(residual.of_matrix, bound) << "‖A − QR‖";
+    EXPECT_LE(residual.of_worst_column, bound) << "max ‖a_j − Q r_j‖";
+
+    const Matrix<T> C = random_normal<T>(m, p, 71);
+    const Matrix<T> Ct = transposed<T>(C.view());
+    GpuPadded<T> X(ctx, C.view()), Y(ctx, Ct.view());
+    f.apply_q(ctx, Side::Left, Op::Transpose, X.view());
+    f.apply_q(ctx, Side::Right, Op::None, Y.view());
+    const Matrix<T> QtC = X.fetch(ctx), CtQ = Y.fetch(ctx);
+    const double scale = frobenius_norm<T>(C.view());
+    EXPECT_LE(difference<T>(transposed<T>(CtQ.view()).view(), QtC.view(), k, scale), bound) << "(CᵀQ)ᵀ = QᵀC";
+    // the thin part of QᵀC, and Q(QᵀC) = C
+    Context<Host> host;
+    Matrix<T> thin(k, p);
+    multiply_transposed<T>(host, Q.view(), C.view(), thin.view());
+    EXPECT_LE(difference<T>(QtC.view().row_block({0, k}), thin.view(), k, scale), bound) << "QᵀC";
+    f.apply_q(ctx, Side::Left, Op::None, X.view());
+    EXPECT_LE(difference<T>(X.fetch(ctx).view(), C.view(), k, scale), 2 * bound) << "QQᵀC = C";
+}
 
 /// most := max(most, x), which stays infinite once x is NaN.
 inline void raise(double& most, double x) {

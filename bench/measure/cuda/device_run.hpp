@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "measure/cuda/accuracy.hpp"
 #include "measure/cuda/device.hpp"
@@ -45,6 +46,7 @@ private:
         return bench::seconds_of(ctx_, [&] {
             QR<T, Cuda> f = qr<T, Cuda>(ctx_, std::move(work), plan_);
             method_ = f.report().method;
+            order_.assign(f.permutation().begin(), f.permutation().end());
             if (operation_ == Operation::Geqrf) {
                 LapackQR<T, Cuda> factors = to_lapack(ctx_, std::move(f));
                 thin_.Q = std::move(factors.V_R);
@@ -73,7 +75,13 @@ private:
             }
         }
         result.orthogonality = bench::orthogonality(ctx_, thin_.Q);
-        result.residual = bench::residual<T>(ctx_, A_, thin_.Q, thin_.R);
+        const bench::ColumnSource<T> AP = [&](Range cols, MatrixView<T, Cuda> block) {
+            for (Index j = 0; j < block.cols; ++j) {
+                const Index p = order_[cols.begin + j];
+                A_({p, p + 1}, block.col_block({j, j + 1}));
+            }
+        };
+        result.residual = bench::residual<T>(ctx_, order_.empty() ? A_ : AP, thin_.Q, thin_.R);
     }
 
     void clear() {
@@ -90,6 +98,7 @@ private:
     std::optional<QR<T, Cuda>> factorization_;
     ThinQR<T, Cuda> thin_;
     Matrix<T, Cuda> tau_;
+    std::vector<Index> order_;  // of pivoting, or empty
 };
 
 }  // namespace quoin::cli

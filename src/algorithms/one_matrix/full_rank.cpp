@@ -91,7 +91,7 @@ template <class T, class D>
     }
     throw RankDeficient(
         fmt::format("{} {} of the {}x{} matrix are {}linearly dependent (reciprocal condition number {:.1e} <= rcond "
-                    "{:.1e}): drop one of them, or accept the solution of least norm (in the host's memory)",
+                    "{:.1e}): drop one of them, or accept the solution of least norm",
                     m < n ? "rows" : "columns", listed(columns), m, n,
                     estimate <= default_tolerance<T> ? "" : "nearly ", estimate, tolerance),
         estimate);
@@ -135,7 +135,7 @@ RankTest test_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, 
         // a perturbed matrix has errors of 8√k u in each of k columns
         test.tolerance = rounding_of_r<T>(perturbed_condition < 0 ? k : 8 * k);
     }
-    if (!test.is_full && (solver.refuse_deficient || !std::is_same_v<D, Host>)) {
+    if (!test.is_full && solver.refuse_deficient) {
         const double compared = solver.rcond == -1 ? default_tolerance<T> : solver.rcond;
         refuse_deficient<T, D>(ctx, R, m, n, found.zero_column, estimate, compared, order);
     }

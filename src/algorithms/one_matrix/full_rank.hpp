@@ -42,8 +42,8 @@ struct RankTest {
 /// `perturbed_condition` counts if it is larger. If R holds NaN or Inf: throws NumericalBreakdown if the matrix was
 /// `checked` to be finite, else the rank counts as full, and condition is NaN.
 ///
-/// Throws RankDeficient for an R without full rank, if `solver` refuses it or R is in the memory of a GPU. The message
-/// names the m×n matrix. R is its factor, or its transpose's if m < n; column j of R is column order[j] of the matrix,
+/// Throws RankDeficient for an R without full rank, if `solver` refuses it. The message names the m×n matrix. R is its
+/// factor, or its transpose's if m < n; column j of R is column order[j] of the matrix,
 /// or j without `order`.
 template <class T, class D>
 RankTest test_rank(Context<D>& ctx, MatrixView<const T, D> R, Index m, Index n, const LeastSquaresOptions& solver,

@@ -160,15 +160,17 @@ template <class T, class D>
 void solve_of_any_rank(Context<D>& ctx, Op op, MatrixView<const T, D> R, const RankTest& test,
                        LeastSquares<T, D>& solution) {
     if (test.is_full) return solve_triangle<T>(ctx, Triangle::Upper, op, R, solution.X.view());
-    if constexpr (std::is_same_v<D, Host>) {  // `test_rank` refuses the other devices
-        const DeficientTriangle<T> triangle(ctx, R, test);
-        solution.rank = triangle.rank();
-        solution.dependent = triangle.dependent();
-        std::vector<Real<T>> left(solution.residual_norms.size());
-        triangle.solve(ctx, op, solution.X.view(), left);
-        for (std::size_t j = 0; j < left.size(); ++j)
-            solution.residual_norms[j] = std::hypot(solution.residual_norms[j], left[j]);
-    }
+    Context<Host>& host = host_context(ctx);
+    const Matrix<T> R_on_host = host_copy_of<T, D>(ctx, R);
+    Matrix<T> X = host_copy_of<T, D>(ctx, solution.X.view());
+    const DeficientTriangle<T> triangle(host, R_on_host.view(), test);
+    solution.rank = triangle.rank();
+    solution.dependent = triangle.dependent();
+    std::vector<Real<T>> left(solution.residual_norms.size());
+    triangle.solve(host, op, X.view(), left);
+    solution.X = device_copy_of<T, D>(ctx, X.view());
+    for (std::size_t j = 0; j < left.size(); ++j)
+        solution.residual_norms[j] = std::hypot(solution.residual_norms[j], left[j]);
 }
 
 #define QUOIN_INSTANTIATE(T, D) template decltype(solve_of_any_rank<T, D>) solve_of_any_rank<T, D>;

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "algorithms/one_matrix/least_norm.hpp"
+#include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 
 namespace quoin {
@@ -79,12 +81,11 @@ LeastSquares<T, D> solve_underdetermined(Context<D>& ctx, const QR<T, D>& factor
 }
 
 /// Moves X and the dependent columns of A P back to A: row order[j] of X := row j.
-template <class T>
-void undo_pivoting(std::span<const Index> order, LeastSquares<T>& solution) {
-    const Matrix<T> Y = std::move(solution.X);
-    solution.X = Matrix<T>(Y.rows(), Y.cols());
-    for (Index c = 0; c < Y.cols(); ++c)
-        for (Index j = 0; j < Y.rows(); ++j) solution.X(order[j], c) = Y(j, c);
+template <class T, class D>
+void undo_pivoting(Context<D>& ctx, std::span<const Index> order, LeastSquares<T, D>& solution) {
+    Matrix<T, D> Xt = transposed<T, D>(ctx, solution.X.view());
+    permute(ctx, inverse_of(order), Xt.view());
+    transpose<T>(ctx, Xt.view(), solution.X.view());
     for (Index& j : solution.dependent) j = order[j];
     std::sort(solution.dependent.begin(), solution.dependent.end());
 }
@@ -136,9 +137,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
     }
     LeastSquares<T, D> solution = solve_overdetermined<T, D>(ctx, factorization, R.view(), B, e, solver);
     if (e != 0) scale_by_power<T, D>(ctx, e, solution.X.view(), solution.X.view());
-    if constexpr (std::is_same_v<D, Host>) {
-        if (!factorization.permutation().empty()) undo_pivoting<T>(factorization.permutation(), solution);
-    }
+    if (!factorization.permutation().empty()) undo_pivoting<T, D>(ctx, factorization.permutation(), solution);
     solution.report = factorization.report();
     solution.R = std::move(R);
     return solution;

@@ -26,15 +26,10 @@ Interpolative<T, D> interpolative(Context<D>& ctx, Input<T, D> A, Pivoting pivot
     const Range top{0, r}, right{r, n};
     Matrix<T, D> W = copy_of<T, D>(ctx, R.view().block(top, right));
     solve_triangle<T>(ctx, Triangle::Upper, Op::None, R.view().block(top, top), W.view());
-    set_zero(ctx, result.X.view());
-    for (Index j = 0; j < n; ++j) {
-        T* const x = result.X.view().at(0, p[j]);
-        if (j < r) {
-            x[j] = T(1);
-        } else {
-            std::copy_n(W.view().at(0, j - r), r, x);
-        }
-    }
+    // X P = [I W]
+    set_identity<T>(ctx, 0, result.X.view().col_block(top));
+    copy<T>(ctx, W.view(), result.X.view().col_block(right));
+    permute(ctx, inverse_of(p), result.X.view());
     return result;
 }
 
@@ -42,22 +37,26 @@ template <class T, class D>
 CUR<T, D> cur(Context<D>& ctx, Input<T, D> A, Pivoting pivoting, bool check_finite) {
     Interpolative<T, D> by_columns = interpolative<T, D>(ctx, A, pivoting, check_finite);
     const Index m = A.rows, n = A.cols, r = by_columns.X.rows();
-    Matrix<T, D> Ct(ctx, r, m), Rt(ctx, n, r);
+    Matrix<T, D> C(ctx, m, r), R(ctx, r, n);
     for (Index k = 0; k < r; ++k) {
-        for (Index i = 0; i < m; ++i) Ct(k, i) = *A.at(i, by_columns.columns[k]);
+        const Index j = by_columns.columns[k];
+        load<T>(ctx, A.col_block({j, j + 1}), C.view().col_block({k, k + 1}));
     }
+    const Matrix<T, D> Ct = transposed<T, D>(ctx, C.view());
     Options of_rows{.q = QForm::None, .pivoting = pivoting, .check_finite = false};
     of_rows.pivoting->max_rank = r;
     of_rows.pivoting->tolerance = of_rows.pivoting->relative_tolerance = 0;
-    const QR<T, D> rows = qr(ctx, std::as_const(Ct).view(), of_rows);
+    const QR<T, D> rows = qr(ctx, Ct.view(), of_rows);
     CUR<T, D> result;
     result.rows.assign(rows.permutation().begin(), rows.permutation().begin() + r);
     for (Index k = 0; k < r; ++k) {
-        for (Index j = 0; j < n; ++j) Rt(j, k) = *A.at(result.rows[k], j);
+        const Index i = result.rows[k];
+        load<T>(ctx, A.row_block({i, i + 1}), R.view().row_block({k, k + 1}));
     }
+    const Matrix<T, D> Rt = transposed<T, D>(ctx, R.view());
     // Uᵀ minimises ‖Rᵀ Uᵀ − Xᵀ‖
     const Matrix<T, D> Xt = transposed<T, D>(ctx, by_columns.X.view());
-    result.U = transposed<T, D>(ctx, least_squares(ctx, std::as_const(Rt).view(), Xt.view(), {.rcond = 0}).X.view());
+    result.U = transposed<T, D>(ctx, least_squares(ctx, Rt.view(), Xt.view(), {.rcond = 0}).X.view());
     result.columns = std::move(by_columns.columns);
     result.report = by_columns.report;
     return result;
@@ -66,8 +65,7 @@ CUR<T, D> cur(Context<D>& ctx, Input<T, D> A, Pivoting pivoting, bool check_fini
 #define QUOIN_INSTANTIATE(T, D)                                                                 \
     template Interpolative<T, D> interpolative<T, D>(Context<D>&, Input<T, D>, Pivoting, bool); \
     template CUR<T, D> cur<T, D>(Context<D>&, Input<T, D>, Pivoting, bool);
-// a GPU has no pivots yet
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -56,21 +56,6 @@ MatrixView<T, D> as_row(MatrixView<T, D> x) {
     return {x.data, 1, x.rows, 1};
 }
 
-/// Returns Sᵀ (m×s), whose entries are ±1 by the bits of their numbers, mixed.
-template <class T, class D>
-Matrix<T, D> signs(Context<D>& ctx, std::uint64_t seed, Index m, Index s) {
-    Matrix<T, Host> S(m, s);
-    std::uint64_t count = mixed_bits(seed + 0x9e3779b97f4a7c15ULL), bits = 0;
-    for (Index j = 0; j < s; ++j) {
-        for (Index i = 0; i < m; ++i, bits >>= 1) {
-            if (i % 64 == 0) bits = mixed_bits(count += 0x9e3779b97f4a7c15ULL);
-            S(i, j) = bits & 1 ? T(-1) : T(1);
-        }
-    }
-    if constexpr (std::is_same_v<D, Host>) return S;
-    return device_copy_of<T, D>(ctx, S.view());
-}
-
 /// Returns R of A.
 template <class T, class D>
 Matrix<T, D> r_alone_of(Context<D>& ctx, MatrixView<const T, D> A) {
@@ -193,13 +178,12 @@ public:
     Index factor() {
         if (pivoting_.kind == Pivots::Strong) return ended(by_strong_pivots());
         const bool greedy = pivoting_.kind == Pivots::Greedy;
-        std::vector<Real<T>> norms;
-        if (greedy || pivoting_.has_tolerance()) norms = norms_of(A_);
-        const std::vector<double> true_norms = without_scaling(norms, 0);
-        const double largest = true_norms.empty() ? 0 : *std::max_element(true_norms.begin(), true_norms.end());
-        if (pivoting_.has_tolerance())
+        double largest = 0;
+        if (pivoting_.has_tolerance()) {
+            for (const double norm : without_scaling(norms_of(A_), 0)) largest = std::max(largest, norm);
             tolerance_ = std::max(pivoting_.tolerance, pivoting_.relative_tolerance * largest);
-        return ended(greedy ? by_norms(norms) : largest <= tolerance_ ? 0 : by_sketch());
+        }
+        return ended(greedy ? by_norms() : largest <= tolerance_ ? 0 : by_sketch());
     }
 
     std::vector<Index> order() { return on_host<Index, D>(ctx_, order_.view()); }
@@ -219,12 +203,6 @@ private:
         column_norms<T>(ctx_, A, norms);
         return norms;
     }
-    /// Returns the two columns of norms that `factor_pivoted` needs.
-    Matrix<Real<T>, D> twice(const std::vector<Real<T>>& norms) {
-        std::vector<Real<T>> both = norms;
-        both.insert(both.end(), norms.begin(), norms.end());
-        return device_copy_of<Real<T>, D>(ctx_, {both.data(), static_cast<Index>(norms.size()), 2});
-    }
     /// Returns the norms of the columns from `first` on before their scaling.
     std::vector<double> without_scaling(const std::vector<Real<T>>& norms, Index first) {
         std::vector<double> all(norms.begin(), norms.end());
@@ -234,8 +212,15 @@ private:
         return all;
     }
 
-    Index by_norms(const std::vector<Real<T>>& norms_of_A) {
-        Matrix<Real<T>, D> norms = twice(norms_of_A);
+    /// norms := the norms of A, twice, as `factor_pivoted` needs them.
+    void set_norms(MatrixView<const T, D> A, MatrixView<Real<T>, D> norms) {
+        write_column_norms<T>(ctx_, A, norms.col_block({0, 1}));
+        copy<Real<T>>(ctx_, norms.col_block({0, 1}), norms.col_block({1, 2}));
+    }
+
+    Index by_norms() {
+        Matrix<Real<T>, D> norms(ctx_, A_.cols, 2);
+        set_norms(A_, norms.view());
         Matrix<T, D> F(ctx_, plan_.panel_width, A_.cols);
         Index rank = 0;
         for (Panel& panel : forest_.panels) {
@@ -257,9 +242,15 @@ private:
 
     Index by_sketch() {
         const Index m = A_.rows, n = A_.cols, rows = std::min(plan_.panel_width, most_) + oversampling;
-        const Matrix<T, D> St = signs<T, D>(ctx_, pivoting_.seed, m, rows);
-        Matrix<T, D> memory(ctx_, rows, n), F(ctx_, plan_.panel_width, n);
-        std::vector<Real<T>> computed;  // norms of Y when it was computed from A
+        Matrix<T, D> St(ctx_, m, rows), memory(ctx_, rows, n), F(ctx_, plan_.panel_width, n);
+        set_random_signs<T>(ctx_, pivoting_.seed, St.view());
+        Matrix<Real<T>, D> norms_of_Y(ctx_, n, 2), computed_norms(ctx_, n, 1);
+        const Matrix<Index, D> identity = identity_order(ctx_, n);
+        Matrix<Index, D> order_of_Y(ctx_, n, 1);
+        Matrix<T, D> kept(ctx_, plan_.panel_width, 2);
+        const MatrixView<T> kept_on_host{
+            static_cast<T*>(pinned_staging(ctx_, 2 * static_cast<std::size_t>(plan_.panel_width) * sizeof(T))),
+            plan_.panel_width, 2};
         bool is_lost = true;
         for (std::size_t s = 0; s < forest_.panels.size(); ++s) {
             throw_if_stopped(ctx_);
@@ -267,14 +258,26 @@ private:
             cut(panel, most_);
             const Index first = panel.first, width = panel.tree.width, end = first + width;
             if (width <= 0) break;
-            const auto Y = memory.view().col_block({first, n});
+            const Range rest{first, n};
+            const auto Y = memory.view().col_block(rest);
+            const auto norms = norms_of_Y.view().row_block(rest);
+            const auto computed = computed_norms.view().row_block(rest);  // norms of Y when it was computed from A
             if (is_lost) {
                 const Span span(ctx_, "sketch", s);
-                multiply_transposed<T>(ctx_, St.view().row_block({first, m}), A_.block({first, m}, {first, n}), Y);
-                computed = norms_of(Y);
+                multiply_transposed<T>(ctx_, St.view().row_block({first, m}), A_.block({first, m}, rest), Y, false,
+                                       plan_.arithmetic);
             }
-            const std::vector<Index> pivots = choose(Y, first, width, F.view());
-            is_lost = has_lost(Y, pivots, width, computed);
+            set_norms(Y, norms);
+            if (is_lost) copy<Real<T>>(ctx_, norms.col_block({0, 1}), computed);
+            const auto order = order_of_Y.view().row_block({0, Y.cols});
+            copy<Index>(ctx_, identity.view().row_block({0, Y.cols}), order);
+            choose({Y, order, norms, exponents_.data ? exponents_.row_block(rest) : exponents_}, first, width, F.view(),
+                   computed);
+            // the digits of the pivots of Y come to the host while A is updated
+            copy_diagonal<T>(ctx_, Y, kept.view().block({0, width}, {0, 1}));
+            copy<T>(ctx_, computed.row_block({0, width}), kept.view().block({0, width}, {1, 2}));
+            Context<D>& side = side_stream(ctx_);
+            start_copy_to_host<T>(side, kept.view(), kept_on_host);
             const Range here{first, end}, right{end, n};
             const bool is_last = end == most_;
             factor_panel_and_update(s, is_last && !pivoting_.has_tolerance());
@@ -282,7 +285,10 @@ private:
                 const Index rank = first + columns_above_tolerance(first, width);
                 if (rank < end) return rank;
             }
-            if (is_last || is_lost) continue;
+            if (is_last) continue;
+            side.wait();
+            is_lost = has_lost(kept_on_host.row_block({0, width}));
+            if (is_lost) continue;
             // S₁₂ −= (S₁₁ R₁₁⁻¹) R₁₂
             const Span span(ctx_, "sketch", s);
             Matrix<T, D> X(ctx_, width, width), Xt(ctx_, width, width);
@@ -291,9 +297,6 @@ private:
             solve_triangle<T>(ctx_, Triangle::Upper, Op::Transpose, A_.block(here, here), Xt.view());
             adjoint<T>(ctx_, Xt.view(), X.view());
             subtract_product<T>(ctx_, X.view(), A_.block(here, right), Y.block({0, width}, {width, Y.cols}));
-            std::vector<Real<T>> rest;
-            for (Index j = width; j < Y.cols; ++j) rest.push_back(computed[pivots[j]]);
-            computed = std::move(rest);
         }
         return most_;
     }
@@ -326,29 +329,24 @@ private:
         apply_panel<T>(ctx_, Op::Transpose, forest_.panel_a(panel), forest_.panel_t(panel), C, plan_.arithmetic);
     }
 
-    /// Chooses the pivots of a panel, and moves the columns of A. Returns the places that the columns came from.
-    std::vector<Index> choose(MatrixView<T, D> Y, Index first, Index width, MatrixView<T, D> F) {
+    /// Chooses the pivots of a panel in a sketch Y, and moves the columns of A and of `computed`. Y.order is the
+    /// identity on entry.
+    void choose(const PivotedColumns<T, D>& Y, Index first, Index width, MatrixView<T, D> F,
+                MatrixView<Real<T>, D> computed) {
         const Span span(ctx_, "pivots", first);
-        Matrix<Real<T>, D> norms = twice(norms_of(Y));
-        Matrix<Index, D> order = identity_order(ctx_, Y.cols);
         const Range rest{first, A_.cols};
-        factor_pivoted<T>(ctx_,
-                          {Y, order.view(), norms.view(), exponents_.data ? exponents_.row_block(rest) : exponents_}, 0,
-                          -1, tau_.view().row_block({0, width}), F.block({0, width}, {0, Y.cols}));
-        permute_columns<T>(ctx_, order.view(), A_.col_block(rest));
-        permute_columns<Index>(ctx_, order.view(), as_row(order_.view().row_block(rest)));
-        return on_host<Index, D>(ctx_, order.view());
+        factor_pivoted<T>(ctx_, Y, 0, -1, tau_.view().row_block({0, width}), F.block({0, width}, {0, Y.A.cols}));
+        const Span moving(ctx_, "permutation", first);
+        permute_columns<T>(ctx_, Y.order, A_.col_block(rest), 2 * width);
+        permute_columns<Index>(ctx_, Y.order, as_row(order_.view().row_block(rest)), 2 * width);
+        permute_columns<Real<T>>(ctx_, Y.order, as_row(computed), 2 * width);
     }
 
-    /// Whether a pivot of Y has lost half of its digits since Y was computed.
-    bool has_lost(MatrixView<const T, D> Y, const std::vector<Index>& pivots, Index width,
-                  const std::vector<Real<T>>& computed) {
-        Matrix<T, D> diagonal(ctx_, width, 1);
-        copy_diagonal<T>(ctx_, Y, diagonal.view());
-        const std::vector<T> d = on_host<T, D>(ctx_, diagonal.view());
-        const Real<T> kept = static_cast<Real<T>>(std::sqrt(Scalar<T>::u));
-        for (Index k = 0; k < width; ++k) {
-            if (!(std::abs(d[k]) > kept * computed[pivots[k]])) return true;
+    /// Whether a pivot of Y has lost half of its digits: its norm now, and when Y was computed, is in a row of `norms`.
+    static bool has_lost(MatrixView<const T> norms) {
+        const T kept = static_cast<T>(std::sqrt(Scalar<T>::u));
+        for (Index k = 0; k < norms.rows; ++k) {
+            if (!(std::abs(norms(k, 0)) > kept * norms(k, 1))) return true;
         }
         return false;
     }
@@ -361,7 +359,7 @@ private:
         set_root<T>(ctx_, V.view());
         copy<T>(ctx_, V.view(), VT.view());
         multiply_triangle<T>(ctx_, Side::Right, Triangle::Upper, Op::None, forest_.panel_t(panel), VT.view());
-        multiply_transposed<T>(ctx_, VT.view(), C, W.view());
+        multiply_transposed<T>(ctx_, VT.view(), C, W.view(), false, plan_.arithmetic);
         subtract_product<T>(ctx_, V.view().row_block({0, w}), W.view(), C.row_block({0, w}));
     }
 
@@ -458,6 +456,12 @@ Index numerical_rank(Context<D>& ctx, Index larger, MatrixView<const T, D> R) {
     return std::count_if(d.begin(), d.end(), [&](T r) { return std::abs(r) > least; });
 }
 
+std::vector<Index> inverse_of(std::span<const Index> order) {
+    std::vector<Index> inverse(order.size());
+    for (std::size_t j = 0; j < order.size(); ++j) inverse[order[j]] = static_cast<Index>(j);
+    return inverse;
+}
+
 template <class T, class D>
 void permute(Context<D>& ctx, const std::vector<Index>& order, MatrixView<T, D> A) {
     permute_columns<T>(ctx, on_device(ctx, order).view(), A);
@@ -468,8 +472,7 @@ void permute(Context<D>& ctx, const std::vector<Index>& order, MatrixView<T, D> 
     template decltype(pivots_of<T, D>) pivots_of<T, D>;                   \
     template decltype(numerical_rank<T, D>) numerical_rank<T, D>;         \
     template decltype(permute<T, D>) permute<T, D>;
-// a GPU has no greedy panels yet
-QUOIN_FOR_EACH_HOST_TYPE(QUOIN_INSTANTIATE)
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -2,6 +2,7 @@
 
 // QR with column pivoting: by blocks, or with all pivots chosen before the factorization.
 
+#include <span>
 #include <vector>
 
 #include "algorithms/one_matrix/reflector_forest.hpp"
@@ -23,6 +24,9 @@ std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixV
 /// Returns the number of |r_jj| > larger·u max |r_ii|, R of a matrix whose `larger` dimension is given. Waits.
 template <class T, class D>
 Index numerical_rank(Context<D>& ctx, Index larger, MatrixView<const T, D> R);
+
+/// Returns the permutation that undoes `order`.
+std::vector<Index> inverse_of(std::span<const Index> order);
 
 /// A := A P.
 template <class T, class D>

@@ -298,33 +298,29 @@ void refuse_pivoting(Index m, Index n, const Options& o) {
 template <class T, class D>
 Plan pivoted_plan(Index m, Index n, Options options) {
     refuse_pivoting(m, n, options);
-    if constexpr (!Tuning<D>::has_pivoting) {
-        throw InvalidArgument("pivoting on a GPU is not implemented yet: factor the matrix on the host");
-    } else {
-        PivotPlan pivoting{*options.pivoting};
-        const Index most = pivoting.max_rank > 0 ? pivoting.max_rank : std::min(m, n);
-        const bool has_shape = options.method.panel_width() > 0 || !(options.method.tree() == TreeOptions{});
-        if (pivoting.kind == Pivots::Auto) {
-            const bool is_seeded = pivoting.seed != 0;
-            pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
-        }
-        const bool r_alone = options.q == QForm::None;
-        pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 &&
-                                (r_alone || !pivoting.has_limit()) && m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
-        if (!pivoting.chosen_first) {
-            const bool greedy = pivoting.kind == Pivots::Greedy;
-            const bool at_once = !greedy && pivoting.max_rank > 0 && most <= Tuning<D>::most_pivots_at_once;
-            const Index given = options.method.panel_width();
-            const Index width = given > 0 || pivoting.kind == Pivots::Strong ? given
-                                : at_once                                    ? most
-                                                                             : Tuning<D>::pivoted_width(greedy, most);
-            options.method = BlockedHouseholder{width, options.method.tree()};
-            if (options.q.full_t) options.q.full_t->route = FullTRoute::Joined;
-        }
-        Plan plan = chosen_plan<T, D>(m, n, options, false);
-        plan.pivoting = pivoting;
-        return plan;
+    PivotPlan pivoting{*options.pivoting};
+    const Index most = pivoting.max_rank > 0 ? pivoting.max_rank : std::min(m, n);
+    const bool has_shape = options.method.panel_width() > 0 || !(options.method.tree() == TreeOptions{});
+    if (pivoting.kind == Pivots::Auto) {
+        const bool is_seeded = pivoting.seed != 0;
+        pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
     }
+    const bool r_alone = options.q == QForm::None;
+    pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 &&
+                            n <= Tuning<D>::max_sketch_cols && (r_alone || !pivoting.has_limit()) &&
+                            m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
+    if (!pivoting.chosen_first) {
+        const bool greedy = pivoting.kind == Pivots::Greedy;
+        const Index given = options.method.panel_width();
+        const Index width = given > 0 || pivoting.kind == Pivots::Strong
+                                ? given
+                                : Tuning<D>::pivoted_width(greedy, n, most, pivoting.max_rank > 0, scalar_kind<T>);
+        options.method = BlockedHouseholder{width, options.method.tree()};
+        if (options.q.full_t) options.q.full_t->route = FullTRoute::Joined;
+    }
+    Plan plan = chosen_plan<T, D>(m, n, options, false);
+    plan.pivoting = pivoting;
+    return plan;
 }
 
 template <class T, class D>

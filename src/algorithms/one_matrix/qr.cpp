@@ -325,12 +325,10 @@ template <class T, class D>
 void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
     const Matrix<T, D> Q = f.form_q(ctx), R = f.r(ctx);
     Matrix<T, D> AP;
-    if constexpr (Tuning<D>::has_pivoting) {
-        if (!f.permutation().empty()) {
-            AP = copy_of<T, D>(ctx, A);
-            permute(ctx, Inside::of(f).order, AP.view());
-            A = AP.view();
-        }
+    if (!f.permutation().empty()) {
+        AP = copy_of<T, D>(ctx, A);
+        permute(ctx, Inside::of(f).order, AP.view());
+        A = AP.view();
     }
     Report& report = Inside::of(f).report;
     report.orthogonality = orthogonality<T>(ctx, Q.view());
@@ -471,8 +469,9 @@ std::optional<QR<T, D>> pivoted_r_alone(Context<D>& ctx, InputView<T, D> A, cons
 template <class T, class D>
 QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
     const auto start = std::chrono::steady_clock::now();
-    ColumnScaling<T, D> scaling(ctx, memory.view());
-    const bool is_scaled = scaling.needed(ctx, plan.check_finite);
+    const Arithmetic arithmetic = plan.pivoting->chosen_first ? Arithmetic::Native : plan.arithmetic;
+    ColumnScaling<T, D> scaling(ctx, memory.view(), arithmetic, plan.cols);
+    const bool is_scaled = scaling.needed(ctx, plan.check_finite) || arithmetic != Arithmetic::Native;
     const MatrixView<int, D> exponents = is_scaled ? scaling.exponents() : MatrixView<int, D>();
     if (is_scaled) scaling.scale(ctx, memory.view());
     QR<T, D> f = Inside::planned<T, D>(plan);
@@ -518,10 +517,8 @@ QR<T, D> factored_with_any_signs(Context<D>& ctx, InputView<T, D> A, const Plan&
         if (verify) measure_accuracy<T, D>(ctx, given, f);
         return f;
     }
-    if constexpr (Tuning<D>::has_pivoting) {
-        if (plan.pivoting && plan.pivoting->chosen_first && plan.q == QForm::None) {
-            if (auto f = pivoted_r_alone<T, D>(ctx, A, plan)) return std::move(*f);
-        }
+    if (plan.pivoting && plan.pivoting->chosen_first && plan.q == QForm::None) {
+        if (auto f = pivoted_r_alone<T, D>(ctx, A, plan)) return std::move(*f);
     }
     const auto load_it = [&] {
         if (!memory.data()) memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
@@ -533,12 +530,10 @@ QR<T, D> factored_with_any_signs(Context<D>& ctx, InputView<T, D> A, const Plan&
     } else if (plan.q != QForm::Any && !memory.data()) {
         memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
     }
-    if constexpr (Tuning<D>::has_pivoting) {
-        if (plan.pivoting) {
-            QR<T, D> f = with_pivots<T, D>(ctx, plan, std::move(memory));
-            if (verify) measure_accuracy<T, D>(ctx, given, f);
-            return f;
-        }
+    if (plan.pivoting) {
+        QR<T, D> f = with_pivots<T, D>(ctx, plan, std::move(memory));
+        if (verify) measure_accuracy<T, D>(ctx, given, f);
+        return f;
     }
     const auto start = std::chrono::steady_clock::now();
     QR<T, D> f = Inside::planned<T, D>(plan);

@@ -63,9 +63,7 @@ SVD<T, D> truncated_svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Option
     if (!vectors) return found;
     found.U = multiply_thin_q<T, D>(ctx, f, found.U.view().col_block({0, k}));
     if (k < r) found.Vt = copy_of<T, D>(ctx, std::as_const(found.Vt).view().row_block({0, k}));
-    std::vector<Index> back(f.permutation().size());
-    for (std::size_t j = 0; j < back.size(); ++j) back[f.permutation()[j]] = static_cast<Index>(j);
-    if constexpr (Tuning<D>::has_pivoting) permute(ctx, back, found.Vt.view());
+    permute(ctx, inverse_of(f.permutation()), found.Vt.view());
     return found;
 }
 

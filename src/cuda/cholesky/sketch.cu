@@ -69,6 +69,13 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
 }
 
 template <class T, class D>
+void set_random_signs(Context<D>& ctx, std::uint64_t seed, View<T, D> A) {
+    for_each_element(ctx, A.rows, A.cols, [=] __device__(Index i, Index j) {
+        A.data[i + j * A.ld] = random_signs(seed, A.rows, i / 64, j) >> (i % 64) & 1 ? T(-1) : T(1);
+    });
+}
+
+template <class T, class D>
 void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>, D> R, Index seed, View<T, D> A) {
     if (A.cols == 0) return;
     Arena::Frame frame(ctx);
@@ -95,6 +102,6 @@ void fill_zero_columns(Context<D>& ctx, double size, Index seed, View<T, D> A, V
     add_signs<T>(ctx, seed, sizes, A);
 }
 
-QUOIN_IMPLEMENT(Cuda, sketch, perturb, fill_zero_columns)
+QUOIN_IMPLEMENT(Cuda, sketch, set_random_signs, perturb, fill_zero_columns)
 
 }  // namespace quoin

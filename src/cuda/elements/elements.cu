@@ -1,9 +1,9 @@
-// Element-wise primitives. Each is one kernel of elementwise.cuh, but for column_norms, by cuBLAS's nrm2, and the two
-// with a shape of their own:
+// Element-wise primitives. Each is one kernel of elementwise.cuh, but for these:
 //
 //   scan       a block owns 256·16 rows of one column and adds the largest magnitude's bits to the column's maximum;
 //              the block that comes last draws the conclusions, and looks for the row of an entry that is not finite. 1
 //              read of A. Bound by memory. norm_exponents of f32 the same with sums of squares, in double.
+//   norms      a block a column, sums of squares in double; a few columns by cuBLAS's nrm2.
 //   transpose  a block owns a 32×32 tile, read and written along columns through (32×33) shared elements. 1 read and
 //              1 write. Bound by memory.
 
@@ -194,6 +194,42 @@ __global__ void __launch_bounds__(scan_threads)
     }
 }
 
+/// A block owns a column. Rescales the squares of a column of f64 if they would over- or underflow.
+template <class T>
+__global__ void __launch_bounds__(scan_threads) column_norms_kernel(MatrixView<const T, Cuda> A, T* norms) {
+    __shared__ double warps[scan_threads / 32];
+    for (Index j = blockIdx.x; j < A.cols; j += gridDim.x) {
+        const T* const a = A.data + j * A.ld;
+        const auto sum_of_squares = [&](int e) {
+            double square = 0;
+            for (Index i = threadIdx.x; i < A.rows; i += scan_threads) {
+                const double a_i = static_cast<double>(a[i]), x = e == 0 ? a_i : scalbn(a_i, -e);
+                square += x * x;
+            }
+            square = warp_sum(square);
+            __syncthreads();
+            if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = square;
+            __syncthreads();
+            square = 0;
+            for (const double x : warps) square += x;
+            return square;
+        };
+        int e = 0;
+        double square = sum_of_squares(0);
+        if (sizeof(T) == 8 && !(square > smallest_square<double> && square < largest_square<double>)&&!isnan(square)) {
+            Bits<T> top = 0;
+            for (Index i = threadIdx.x; i < A.rows; i += scan_threads) top = max(top, magnitude_bits(a[i]));
+            __syncthreads();
+            top = block_max(top);
+            e = top > 0 && top < infinity_bits(T()) ? ilogb(magnitude(top)) : 0;
+            square = sum_of_squares(e);
+        }
+        if (threadIdx.x == 0) norms[j] = static_cast<T>(scalbn(sqrt(square), e));
+    }
+}
+/// Up to this number of columns, cuBLAS's nrm2 is faster: it has many blocks a column.
+constexpr Index few_norms = 16;
+
 constexpr int tile = 32, tile_rows = 8;
 
 template <class T>
@@ -359,12 +395,21 @@ void column_norms(Context<D>& ctx, View<const T, D> A, std::span<Real<T>> norms)
     std::fill(norms.begin(), norms.end(), T(0));
     if (A.empty()) return;
     Arena::Frame frame(ctx);
-    T* found = frame.take<T>(A.cols);
-    {
+    const MatrixView<T, D> found = frame.matrix<T>(A.cols, 1);
+    write_column_norms<T>(ctx, A, found);
+    std::copy_n(ctx.state().read_back(found.data, A.cols), A.cols, norms.begin());
+}
+
+template <class T, class D>
+void write_column_norms(Context<D>& ctx, View<const T, D> A, View<Real<T>, D> norms) {
+    if (A.cols == 0) return;
+    if (A.rows > 0 && A.cols <= few_norms) {
         const ScalarsOnDevice results(ctx.state().blas());
-        for (Index j = 0; j < A.cols; ++j) nrm2<T>(ctx, A.rows, A.at(0, j), found + j);
+        for (Index j = 0; j < A.cols; ++j) nrm2<T>(ctx, A.rows, A.at(0, j), norms.data + j);
+        return;
     }
-    std::copy_n(ctx.state().read_back(found, A.cols), A.cols, norms.begin());
+    const auto blocks = static_cast<unsigned>(std::min<Index>(A.cols, 1 << 20));
+    launch(ctx.stream(), column_norms_kernel<T>, {blocks, scan_threads}, A, norms.data);
 }
 
 template <class T, class D>
@@ -380,9 +425,11 @@ bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B) {
 
 QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
                 diagonal_signs, add_identity, negate, add, subtract, flip_rows)
-QUOIN_IMPLEMENT(Cuda, set_root, flip_columns, pack_triangle, unpack_triangle, column_norms, equal)
+QUOIN_IMPLEMENT(Cuda, set_root, flip_columns, pack_triangle, unpack_triangle, column_norms, write_column_norms, equal)
 template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
 template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;
+template decltype(copy<int, Cuda>) copy<int, Cuda>;
+template decltype(copy<Index, Cuda>) copy<Index, Cuda>;
 template decltype(transpose<std::uint8_t, Cuda>) transpose<std::uint8_t, Cuda>;
 
 }  // namespace quoin

@@ -12,6 +12,7 @@ struct LaunchShape {
     dim3 grid, block;
     std::size_t shared = 0;  ///< bytes of dynamic memory a block
     unsigned cluster = 0;    ///< blocks of a cluster; 0: the kernel has no clusters
+    bool at_once = false;    ///< whether all blocks must run at the same time
 };
 
 /// Allows blocks of `kernel` all shared memory of the current device, and clusters of any size. Does so once for each
@@ -26,17 +27,23 @@ void launch(cudaStream_t stream, void (*kernel)(Parameters...), const LaunchShap
             const Arguments&... arguments) {
     const auto entry = reinterpret_cast<const void*>(kernel);
     if (shape.shared > 0 || shape.cluster > 0) lift_limits(entry);
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = shape.cluster;
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchAttribute attributes[2] = {};
+    unsigned count = 0;
+    if (shape.cluster > 0) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count++].val.clusterDim = {shape.cluster, 1, 1};
+    }
+    if (shape.at_once) {
+        attributes[count].id = cudaLaunchAttributeCooperative;
+        attributes[count++].val.cooperative = 1;
+    }
     cudaLaunchConfig_t config = {};
     config.gridDim = shape.grid;
     config.blockDim = shape.block;
     config.dynamicSmemBytes = shape.shared;
     config.stream = stream;
-    config.attrs = &cluster;
-    config.numAttrs = shape.cluster > 0 ? 1 : 0;
+    config.attrs = attributes;
+    config.numAttrs = count;
     cudaLaunchKernelEx(&config, kernel, arguments...);
     check_kernel(cudaGetLastError(), entry);
 }

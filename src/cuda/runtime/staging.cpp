@@ -373,5 +373,7 @@ QUOIN_INSTANTIATE(std::uint8_t)
 QUOIN_IMPLEMENT(Cuda, start_copy_from_host, start_copy_to_host, copy_rows_to_device, copy_rows_to_host)
 template decltype(start_copy_from_host<int, Cuda>) start_copy_from_host<int, Cuda>;
 template decltype(start_copy_to_host<int, Cuda>) start_copy_to_host<int, Cuda>;
+template decltype(start_copy_from_host<Index, Cuda>) start_copy_from_host<Index, Cuda>;
+template decltype(start_copy_to_host<Index, Cuda>) start_copy_to_host<Index, Cuda>;
 
 }  // namespace quoin
