@@ -1,5 +1,6 @@
-// The tuning study of CAQR on one GPU (Anderson, Ballard, Demmel, Keutzer 2011, Figure 7, and the share of the tree), for
-// trees of batches: CSV on standard output. The paper's kernels for 64×16 blocks and quad trees are not among them.
+// The tuning study of CAQR on one GPU (Anderson, Ballard, Demmel, Keutzer 2011, Figure 7, and the share of the tree),
+// for trees of batches: CSV on standard output. The paper's kernels for 64×16 blocks and quad trees are not among
+// them.
 //
 //   tree_tuning [--rows M] [--cols N] [--probe LEAF_ROWS,PANEL_WIDTH,FAN_IN]
 //
