@@ -1,5 +1,6 @@
-// The tuning study of CAQR on one GPU (Anderson, Ballard, Demmel, Keutzer 2011, Figure 7, and the share of the tree), for
-// trees of batches: CSV on standard output. The paper's kernels for 64×16 blocks and quad trees are not among them.
+// The tuning study of CAQR on one GPU (Anderson, Ballard, Demmel, Keutzer 2011, Figure 7, and the share of the tree),
+// for trees of batches: CSV on standard output. The paper's kernels for 64×16 blocks and quad trees are not among
+// them.
 //
 //   tree_tuning [--rows M] [--cols N] [--probe LEAF_ROWS,PANEL_WIDTH,FAN_IN]
 //
@@ -88,8 +89,7 @@ private:
         if (right.cols > 0) {
             ms[Apply] += time([&] { tree.apply_q(ctx_, Op::Transpose, right); });
             // Q_leavesᵀ once more, and back
-            ms[ApplyLeaves] +=
-                time([&] { batch.apply_q(ctx_, Op::Transpose, all, matrices(right), matrices(right)); });
+            ms[ApplyLeaves] += time([&] { batch.apply_q(ctx_, Op::Transpose, all, matrices(right), matrices(right)); });
             batch.apply_q(ctx_, Op::None, all, matrices(right), matrices(right));
         }
         ms[Form] += time([&] { tree.form_q(ctx_, panel); });
@@ -129,7 +129,8 @@ int main(int argc, char** argv) {
     }
     if (shapes.empty()) {
         for (Index leaf_rows : {256, 512, 1024, 2048, 4096}) {
-            for (Index panel_width : {16, 32, 64, 96, 192}) shapes.push_back({leaf_rows, panel_width, 8192 / panel_width});
+            for (Index panel_width : {16, 32, 64, 96, 192})
+                shapes.push_back({leaf_rows, panel_width, 8192 / panel_width});
         }
         for (Index fan_in : {2, 4, 16}) shapes.push_back({1024, 192, fan_in});
     }

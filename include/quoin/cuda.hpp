@@ -59,9 +59,9 @@ private:
 /// the host. A panel of up to 32 columns is reconstructed from 16 384 rows on, a wider one if it has more than 16 384
 /// rows in f32 or 8192 in f64.
 ///
-/// TSQR, and CAQR of one panel, read from the triangles of the leaves whether A is finite and in range, and wait for that
-/// unless check_finite is false. R alone waits in any case, and so does q = QForm::Reflectors, since LAPACK's format is
-/// reconstructed.
+/// TSQR, and CAQR of one panel, read from the triangles of the leaves whether A is finite and in range, and wait for
+/// that unless check_finite is false. R alone waits in any case, and so does q = QForm::Reflectors, since LAPACK's
+/// format is reconstructed.
 ///
 /// If check_finite is false, all other calls by TSQR and CAQR do not wait, nor do calls by BlockedHouseholder without
 /// reconstructed panels. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph.

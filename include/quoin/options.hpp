@@ -206,7 +206,7 @@ struct Options {
 
 /// The trees of TSQR and CAQR over a panel.
 struct TreePlan {
-    Index leaf_rows = 0;      ///< rows a leaf
+    Index leaf_rows = 0;  ///< rows a leaf
     /// Leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts; 0 on a GPU, where every
     /// level of a tree is a batch.
     Index domain_leaves = 0;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "cuda/kernel_choice.hpp"
 #include "primitives/tuning.hpp"
@@ -140,26 +139,29 @@ struct Tuning<Cuda> : CommonTuning {
     /// Trees are batches, which have no T of their own here.
     static constexpr bool has_batched_trees = true;
     static constexpr Index inner_block(Index) { return 0; }
-    /// Columns of a panel of CAQR, and the most columns of a tree.
+    /// Columns of a panel of CAQR, and the most columns of a tree. R | Q and R of 1 000 000 × 512, H200, ms, panels of
+    /// 128 columns f32 19.9 | 34.1, f64 31.7 | 54.4; of 192 19.4 | 32.8, 32.1 | 54.4; of 256 19.2 | 32.0, 33.8 | 56.3.
     static constexpr Index tree_width = 256, max_tree_cols = 256;
-    /// Rows of the matrices of a level with `rows` rows: all that one launch holds if that gives at most 32 matrices,
-    /// whose time is the chain of their columns; otherwise fewer.
-    static Index batched_rows(Index rows, Index n, ScalarKind scalar) {
-        const Index most = max_rows_in_strips(scalar);
-        if (n > 32) return rows <= most ? rows : rows <= max_tall_nodes * most ? most : 1024;
-        const Index few = env("QUOIN_NODE", 2048), many = env("QUOIN_LEAF", 512);
-        return rows <= few ? rows : rows <= max_tall_nodes * few ? few : many;
+    /// Rows of the matrices of a level of `rows` rows: as many as `most` if that makes at most 32 matrices, whose time
+    /// is the chain of their columns; otherwise fewer. Up to 32 columns, R | Q and R of 1 000 000 rows, H200, µs,
+    /// leaves and nodes of
+    ///                          32 columns: f32        f64          16: f32     f64         8: f32     f64
+    ///     128 and 8192 rows    469 | 1206  847 | 1634     197 | 419   281 | 576    118 | 239  191 | 328
+    ///     256     4096         356 | 946   726 | 1438     155 | 337   247 | 500     97 | 191  140 | 257
+    ///     512     4096         348 | 912   755 | 1512     158 | 328   249 | 510     84 | 178  137 | 248
+    ///     1024    2048         384 | 999   811 | 1710     167 | 351   274 | 552     80 | 170  135 | 247
+    static constexpr Index batched_rows(Index rows, Index n, ScalarKind scalar) {
+        const bool narrow = n <= 32;
+        const Index most = narrow ? 4096 : max_rows_in_strips(scalar), fewer = narrow ? 2048 / bytes_of(scalar) : 1024;
+        return rows <= most ? rows : rows <= 32 * most ? most : fewer;
     }
-    static Index env(const char* name, Index value) {
-        const char* const text = std::getenv(name);
-        return text ? std::atoll(text) : value;
-    }
-    static constexpr Index max_tall_nodes = 32;
-    static Index leaf_rows(Index m, Index n, ScalarKind scalar) {
+    static constexpr Index leaf_rows(Index m, Index n, ScalarKind scalar) {
         return std::max({Index(1), n, batched_rows(m, n, scalar)});
     }
-    static Index fan_in(Index leaves, Index n, ScalarKind scalar) {
-        return std::max<Index>(2, batched_rows(leaves * n, n, scalar) / n);
+    /// R factors of a node above whose leaves are `rows` rows: equal numbers in all nodes.
+    static constexpr Index fan_in(Index rows, Index n, ScalarKind scalar) {
+        const Index most = batched_rows(rows, n, scalar), nodes = (rows + most - 1) / most;
+        return std::max<Index>(2, nodes == 1 ? (rows + n - 1) / n : rows / n / nodes);
     }
     /// Rows of 128 or 256 bytes. f64, H200, ms: A R⁻¹ of 3 000 000 × 106 takes 1.6 from a boundary and 3.6 from row 106
     /// on, which is at 80 of 128 bytes; VᵀC 0.69 and 0.91.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Trees on the host: panels A (rows×width) under a PanelTree; V and R overwrite A, T is inner_block × t_cols(). Trees on
-// a GPU are batches (small_batch.hpp).
+// Trees on the host: panels A (rows×width) under a PanelTree; V and R overwrite A, T is inner_block × t_cols(). Trees
+// on a GPU are batches (small_batch.hpp).
 
 #include "primitives/context.hpp"
 #include "primitives/panel_tree.hpp"

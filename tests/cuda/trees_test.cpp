@@ -14,12 +14,12 @@ struct Shape {
 
 /// One matrix; one row more than a leaf has; leaves of n rows; remaining rows, fewer and more than n, on one level and
 /// on several; nodes of two triangles and of many; every kernel of a batch.
-constexpr Shape shapes[] = {{1, 1, 1, 2},          {5, 3, 3, 2},         {4, 4, 128, 2},        {50, 2, 4, 2},
-                            {33, 32, 32, 2},       {129, 32, 128, 2},    {300, 17, 64, 3},      {777, 8, 16, 2},
-                            {1003, 31, 128, 4},    {1500, 32, 40, 17},   {2050, 24, 96, 5},     {4096, 32, 128, 4},
-                            {20001, 32, 512, 16},  {3000, 5, 1024, 40},  {900, 12, 200, 2},     {33, 33, 128, 2},
-                            {300, 100, 128, 2},    {500, 45, 64, 3},     {4099, 192, 1024, 4},  {3000, 256, 256, 2},
-                            {2500, 192, 300, 9},   {5000, 33, 40, 40},   {40000, 40, 1024, 400}};
+constexpr Shape shapes[] = {{1, 1, 1, 2},         {5, 3, 3, 2},        {4, 4, 128, 2},        {50, 2, 4, 2},
+                            {33, 32, 32, 2},      {129, 32, 128, 2},   {300, 17, 64, 3},      {777, 8, 16, 2},
+                            {1003, 31, 128, 4},   {1500, 32, 40, 17},  {2050, 24, 96, 5},     {4096, 32, 128, 4},
+                            {20001, 32, 512, 16}, {3000, 5, 1024, 40}, {900, 12, 200, 2},     {33, 33, 128, 2},
+                            {300, 100, 128, 2},   {500, 45, 64, 3},    {4099, 192, 1024, 4},  {3000, 256, 256, 2},
+                            {2500, 192, 300, 9},  {5000, 33, 40, 40},  {40000, 40, 1024, 400}};
 
 template <class T>
 class GpuTrees : public OnGpu {};
@@ -78,9 +78,8 @@ TYPED_TEST(GpuTrees, ObeyTheLaw) {
         const Matrix<T> At = transposed<T>(A.view());
         GpuPadded<T> gAt(g, At.view()), gS(g, n, n);
         const InputView<T, Cuda> by_rows = RowMajorView<const T, Cuda>(gAt.view().data, m, n, gAt.view().ld);
-        for (const auto& [input, holds_q] : {std::pair<InputView<T, Cuda>, bool>{gA.view(), true},
-                                             {by_rows, true},
-                                             {gA.view(), false}}) {
+        for (const auto& [input, holds_q] :
+             {std::pair<InputView<T, Cuda>, bool>{gA.view(), true}, {by_rows, true}, {gA.view(), false}}) {
             BatchTree<T, Cuda> again;
             EXPECT_TRUE(again.factor(g, plan, input, true, holds_q, gS.view()));
             EXPECT_TRUE(same_bits<T>(gS.fetch(g).view(), R.view())) << "again";

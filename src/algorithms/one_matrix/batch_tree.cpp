@@ -144,7 +144,7 @@ void TreeQ<T, D>::form_q(Context<D>& ctx, MatrixView<T, D> Q, MatrixView<const T
     }
 }
 
-#define QUOIN_INSTANTIATE(T, D)          \
+#define QUOIN_INSTANTIATE(T, D)     \
     template class BatchTree<T, D>; \
     template struct TreeQ<T, D>;
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

@@ -15,8 +15,9 @@ namespace quoin {
 template <class T, class D>
 class BatchTree {
 public:
-    /// A (m×n) = Q [R; 0]. A is only read. Unless `holds_q`, computes R alone. Unless `checked`, returns false if columns
-    /// are not finite or out of range, and waits to read that from the triangles, which have the norms of A's columns.
+    /// A (m×n) = Q [R; 0]. A is only read. Unless `holds_q`, computes R alone. Unless `checked`, returns false if
+    /// columns are not finite or out of range, and waits to read that from the triangles, which have the norms of A's
+    /// columns.
     bool factor(Context<D>& ctx, const TreePlan& plan, InputView<T, D> A, bool checked, bool holds_q,
                 MatrixView<T, D> R);
     /// C := op(Q) C. C has m rows.
@@ -54,8 +55,8 @@ struct TreeQ {
     std::vector<Panel> panels;
     Matrix<T, D> R;  ///< k×n
 
-    /// Factors A by the plan's panels. If one panel has all columns, A is only read, and `checked` is as in `BatchTree`.
-    /// Otherwise A is in `memory`, and must be checked. It is of no use afterwards.
+    /// Factors A by the plan's panels. If one panel has all columns, A is only read, and `checked` is as in
+    /// `BatchTree`. Otherwise A is in `memory`, and must be checked. It is of no use afterwards.
     bool factor(Context<D>& ctx, const Plan& plan, InputView<T, D> A, MatrixView<T, D> memory, bool checked);
     /// C := op(Q) C. C has m rows.
     void apply_q(Context<D>& ctx, Op op, MatrixView<T, D> C) const;

@@ -92,7 +92,8 @@ private:
         if constexpr (Tuning<D>::has_batched_trees) {
             const std::vector<BatchLevel> levels = levels_of(tree, m_, width);
             for (const BatchLevel& level : levels) {
-                add(fmt::format("{} of {} rows, {} columns", &level == &levels[0] ? "leaves" : "nodes", level.each, width),
+                add(fmt::format("{} of {} rows, {} columns", &level == &levels[0] ? "leaves" : "nodes", level.each,
+                                width),
                     Names::batch(level.each, width, scalar_));
             }
         } else {

@@ -82,17 +82,14 @@ Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
     return possible && asked ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
-/// Throws InvalidArgument unless one launch factors the matrices of every level of a tree of batches.
+/// Throws InvalidArgument unless one launch factors rows×width matrices, `what` of a tree of batches.
 template <class T, class D>
-void require_batches(const TreePlan& tree, Index m, Index width) {
-    const auto require = [&](Index rows, const char* what, const char* option) {
-        if (SmallBatch<T, D>::fits(std::min(rows, std::max(m, width)), width, Arithmetic::Auto)) return;
-        throw InvalidArgument(fmt::format("on a GPU one launch factors all {} of a tree, and none holds {} x {}: choose a "
-                                          "smaller {}",
-                                          what, rows, width, option));
-    };
-    require(tree.leaf_rows, "leaves", "leaf_rows");
-    require(tree.fan_in * width, "nodes of a level", "fan_in");
+void require_batch(const char* what, const char* option, Index rows, Index width) {
+    if (SmallBatch<T, D>::fits(rows, width, Arithmetic::Auto)) return;
+    throw InvalidArgument(
+        fmt::format("on a GPU one launch factors all {} of a tree, and none holds {} x {}: choose a "
+                    "smaller {}",
+                    what, rows, width, option));
 }
 
 /// Chooses leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
@@ -110,6 +107,8 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         chosen.leaf_rows = Tuning<D>::leaf_rows(m, width, plan.scalar);
     }
     const Index leaves = std::max<Index>(1, (m + chosen.leaf_rows - 1) / chosen.leaf_rows);
+    // rows of the level above the leaves of a tree of batches
+    const Index above = std::max<Index>(1, m / chosen.leaf_rows * width + m % chosen.leaf_rows);
     const bool is_flat = tree.fan_in == flat_tree && !Tuning<D>::has_batched_trees;
     if (is_flat) {
         chosen.fan_in = 2;
@@ -117,10 +116,11 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         // the stride of a level, up to leaves·fan_in, is an Index
         chosen.fan_in = std::min({tree.fan_in, std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves});
     } else {
-        chosen.fan_in = Tuning<D>::fan_in(leaves, width, plan.scalar);
+        chosen.fan_in = Tuning<D>::fan_in(above, width, plan.scalar);
     }
     if constexpr (Tuning<D>::has_batched_trees) {
-        require_batches<T, D>(chosen, m, width);
+        require_batch<T, D>("leaves", "leaf_rows", chosen.leaf_rows, width);
+        require_batch<T, D>("nodes of a level", "fan_in", std::min(above, chosen.fan_in * width), width);
     } else {
         chosen.domain_leaves = is_flat ? leaves : tree.fan_in > 0 ? 1 : Tuning<D>::domain_leaves(leaves);
         // a domain has at least as many rows as the panel columns
@@ -390,7 +390,8 @@ std::string to_string(const Plan& plan) {
         text += plan.inner_block > 0 ? fmt::format(", T of {} columns\n", plan.inner_block) : "\n";
     }
     if (is_tree(plan.method) || is_tree(fallback)) {
-        text += fmt::format("trees{}: leaves of {} rows, ", tree.domain_leaves > 0 ? "" : " of batches", tree.leaf_rows);
+        text +=
+            fmt::format("trees{}: leaves of {} rows, ", tree.domain_leaves > 0 ? "" : " of batches", tree.leaf_rows);
         if (tree.domain_leaves > 0) text += fmt::format("domains of {} leaves, ", tree.domain_leaves);
         text += fmt::format("fan-in {}\n", tree.fan_in);
     }

@@ -75,8 +75,8 @@ void add_full_t(Plan& plan) {
     plan.bytes_moved += words * bytes_of(plan.scalar);
 }
 
-/// Adds the costs of trees of batches. Every level of a tree is read, written in the batch's format, read and written as
-/// Q. The columns right of a panel are read and written on every level.
+/// Adds the costs of trees of batches. Every level of a tree is read, written in the batch's format, read and written
+/// as Q. The columns right of a panel are read and written on every level.
 void add_batches(Plan& plan) {
     const double k = number(std::min(plan.rows, plan.cols)), n = number(plan.cols);
     const bool forms = plan.q == QForm::Explicit || plan.q == QForm::Reflectors;

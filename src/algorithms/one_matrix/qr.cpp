@@ -33,7 +33,8 @@ template <class D>
 bool is_tree_of_batches(const Plan& plan) {
     return Tuning<D>::has_batched_trees && is_tree(plan.method) && plan.panel_width >= plan.cols;
 }
-/// Whether the method itself detects columns that are not finite or out of range. A tree of batches would wait for that.
+/// Whether the method itself detects columns that are not finite or out of range. A tree of batches would wait for
+/// that.
 template <class D>
 bool finds_range(const Plan& plan) {
     return plan.method == Method::CholeskyQR2 || (is_tree_of_batches<D>(plan) && plan.check_finite);
@@ -69,9 +70,10 @@ public:
         f_.report.flops = plan_.flops;
     }
 
-    /// Factors A, whose columns must be finite and scaled, in `memory`, which is moved from, and which has A, unless one
-    /// tree of batches reads A where it is. CholeskyQR and such a tree check the columns themselves unless `checked`, and
-    /// return false with A unchanged. `rest` prepares the columns right of the first panel, on the context.
+    /// Factors A, whose columns must be finite and scaled, in `memory`, which is moved from, and which has A, unless
+    /// one tree of batches reads A where it is. CholeskyQR and such a tree check the columns themselves unless
+    /// `checked`, and return false with A unchanged. `rest` prepares the columns right of the first panel, on the
+    /// context.
     bool factor(InputView<T, D> A, Matrix<T, D>& memory, bool checked, OverlappedWork rest = OverlappedWork()) {
         forest_.A = std::move(memory);
         if (is_cholesky(plan_.method) || is_tree_of_batches<D>(plan_)) {

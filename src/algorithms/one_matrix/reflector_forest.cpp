@@ -81,7 +81,7 @@ void form_q_in_place(Context<D>& ctx, ForestView<T, D> forest, Arithmetic arithm
 
 #define QUOIN_INSTANTIATE(T, D)                                                                              \
     template void lay_out_panels<T, D>(Context<D>&, const Plan&, ReflectorForest<T, D>&);                    \
-    template decltype(apply_tree<T, D>) apply_tree<T, D>;                                                \
+    template decltype(apply_tree<T, D>) apply_tree<T, D>;                                                    \
     template void apply_forest<T, D>(Context<D>&, ForestView<const T, D>, Op, MatrixView<T, D>, Arithmetic); \
     template void form_q_in_place<T, D>(Context<D>&, ForestView<T, D>, Arithmetic, MatrixView<const T, D>);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

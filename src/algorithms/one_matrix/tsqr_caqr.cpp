@@ -1,7 +1,7 @@
 // TSQR and CAQR (Demmel, Grigori, Hoemmen, Langou 2012; Anderson, Ballard, Demmel, Keutzer 2011): one loop over panels.
 
-#include "algorithms/one_matrix/batch_tree.hpp"
 #include "algorithms/one_matrix/tsqr_caqr.hpp"
+#include "algorithms/one_matrix/batch_tree.hpp"
 #include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 
@@ -43,7 +43,8 @@ void factor_trees(Context<D>& ctx, ReflectorForest<T, D>& forest) {
             for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(ctx, tree, level, A, Tf);
         }
         // A₂ := QᵀA₂
-        const auto A2 = forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + tree.width, forest.A.cols()});
+        const auto A2 =
+            forest.A.view().block({panel.first, forest.A.rows()}, {panel.first + tree.width, forest.A.cols()});
         const Span span(ctx, "update", static_cast<Index>(s));
         apply_tree<T, D>(ctx, tree, Op::Transpose, A, Tf, A2);
     }
