@@ -30,6 +30,15 @@ set(CMAKE_CUDA_STANDARD 20)
 set(QUOIN_HAVE_CUDA ON)
 message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
+# quoin_launch_kernels(NAME): kernels of the target NAME are launched by src/cuda/runtime/launch.cpp. Each library has a CUDA runtime of
+# its own, which knows its own kernels alone: it has a hidden copy of this file.
+function(quoin_launch_kernels name)
+    set(launch ${PROJECT_SOURCE_DIR}/src/cuda/runtime/launch.cpp)
+    set_source_files_properties(${launch} PROPERTIES COMPILE_OPTIONS -fvisibility=hidden)
+    target_sources(${name} PRIVATE ${launch})
+    target_include_directories(${name} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+endfunction()
+
 # quoin_add_kernels(NAME FOLDER): the target NAME compiles the kernels of the folder and its subfolders and their launches. A machine with nvcc and no GPU
 # can build it.
 function(quoin_add_kernels name folder)

@@ -69,8 +69,8 @@ TYPED_TEST(Blocking, EdgesOfBlocksOfRows) {
     for (const Index n : {1, 20}) {
         const Index chunk = host::RowChunks(1, 1).chunk_rows, block = host::block_rows<T>;
         for (const Index m : edges({static_cast<Index>(Tuned::tall_aspect * number(n)), chunk, 2 * chunk, block,
-                                    2 * block, host::cache_block_rows<T>(n), Tuned::leaf_rows(n, scalar_kind<T>),
-                                    2 * Tuned::leaf_rows(n, scalar_kind<T>),
+                                    2 * block, host::cache_block_rows<T>(n), Tuned::leaf_rows(0, n, scalar_kind<T>),
+                                    2 * Tuned::leaf_rows(0, n, scalar_kind<T>),
                                     Tuned::reconstruct_rows(std::min(n, Tuned::panel_width(n)), scalar_kind<T>)})) {
             if (m >= n) this->expect_q_and_r(m, n);
         }

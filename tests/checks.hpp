@@ -73,6 +73,13 @@ auto in_turn(const Choices& choices, Index turn) {
 template <class T>
 double orthogonality_error(MatrixView<const T> Q, Index k);
 
+/// `residual_error` and `column_residual_error`, at the cost of one.
+struct ResidualErrors {
+    double of_matrix, of_worst_column;
+};
+template <class T>
+ResidualErrors residual_errors(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R);
+
 /// ‖A − QR‖_F in units of k·(u‖A‖_F + √(mn)·η). Q is m×k, R k×n.
 template <class T>
 double residual_error(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R);

@@ -44,14 +44,33 @@ Matrix<double> small_integers(Index m, Index n, std::mt19937_64& random) {
     return A;
 }
 
+void check_lapack(lapack_int info, const char* routine) {
+    if (info != 0) throw std::runtime_error(std::string(routine) + " failed");
+}
+
+/// A = U diag(s) Vᵀ with random orthonormal factors. LAPACK's generator takes a pass over the memory of A for each
+/// row and column: large ones are products of blocks.
 Matrix<double> singular_values(Index m, Index n, const std::vector<double>& s, std::mt19937_64& random) {
-    Matrix<double> A(m, n);
-    if (m == 0 || n == 0) return A;
-    std::uniform_int_distribution<lapack_int> seed(0, 2047);
-    // The last of the four seeds must be odd.
-    lapack_int seeds[4] = {seed(random), seed(random), seed(random), 2 * seed(random) + 1};
-    if (LAPACKE_dlagge(LAPACK_COL_MAJOR, m, n, m - 1, n - 1, s.data(), A.data(), A.ld(), seeds) != 0)
-        throw std::runtime_error("LAPACKE_dlagge failed");
+    const Index k = std::min(m, n);
+    Matrix<double> A = zeros(m, n);
+    if (k == 0) return A;
+    if (m * n * k < 100'000'000) {
+        std::uniform_int_distribution<lapack_int> seed(0, 2047);
+        // The last of the four seeds must be odd.
+        lapack_int seeds[4] = {seed(random), seed(random), seed(random), 2 * seed(random) + 1};
+        check_lapack(LAPACKE_dlagge(LAPACK_COL_MAJOR, m, n, m - 1, n - 1, s.data(), A.data(), A.ld(), seeds), "dlagge");
+        return A;
+    }
+    std::vector<double> tau(k);
+    Matrix<double> V = normal(n, k, random), U = normal(m, k, random);
+    check_lapack(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, n, k, V.data(), V.ld(), tau.data()), "dgeqrf");
+    check_lapack(LAPACKE_dorgqr(LAPACK_COL_MAJOR, n, k, k, V.data(), V.ld(), tau.data()), "dorgqr");
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < k; ++i) A(i, j) = s[i] * V(j, i);
+    }
+    check_lapack(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, m, k, U.data(), U.ld(), tau.data()), "dgeqrf");
+    check_lapack(LAPACKE_dormqr(LAPACK_COL_MAJOR, 'L', 'N', m, n, k, U.data(), U.ld(), tau.data(), A.data(), A.ld()),
+                 "dormqr");
     return A;
 }
 

@@ -94,39 +94,32 @@ TEST(KernelChoice, StripsForFewAndForManyHaveTheSameBits) {
     }
 }
 
-TEST(KernelChoice, BlocksOfAPanelCoverItsRows) {
+TEST(KernelChoice, PanelsThatStripsDoNotHoldAreReconstructedOrFactoredByCusolver) {
     for (ScalarKind type : types) {
-        const Index bytes = bytes_of(type);
-        for (Index m : sizes(1 << 24)) {
-            if (m == 0) continue;
-            EXPECT_EQ(choose_panel(m, type) == PanelKernel::Strips, m <= 65536 / bytes);
-            for (Index n : {1, 15, 16, 17, 32}) {
-                SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << to_string(type));
-                const auto [row, blocks, rows] = choose_panel_block(m, n, type);
-                ASSERT_GE(row, 0);
-                const PanelBlockShape shape = panel_block_shapes(type)[row];
-                EXPECT_TRUE(blocks >= 2 && blocks <= 16);
-                EXPECT_GE(blocks * rows, m);
-                EXPECT_EQ(rows % (32 * 16 / bytes), 0);
-                EXPECT_TRUE(shape.streams || rows <= 32 * shape.rows) << "registers";
-                EXPECT_TRUE(shape.cols == 4 || n <= panel_width / 2);
-            }
-            // blocks of half the width are for rows that registers then hold
-            const Index width = panel_block_width(m, type);
-            EXPECT_TRUE(width == panel_width ||
-                        !panel_block_shapes(type)[choose_panel_block(m, width, type).row].streams);
-        }
+        for (Index m : sizes(1 << 24))
+            EXPECT_EQ(choose_panel(m, type) == PanelKernel::Strips, m <= 65536 / bytes_of(type)) << m;
     }
 }
 
-TEST(KernelChoice, TreesHaveTilesForEveryLeafAndWarpsForEveryMember) {
-    for (Index rows = 1; rows <= max_leaf_rows; ++rows) EXPECT_GE(leaf_tile_rows[leaf_row(rows)], rows);
-    for (Index fan_in = 2; fan_in <= 40; ++fan_in) {
-        for (Index tiles = 1; tiles <= max_tree_width / tile_width; ++tiles) {
-            const int warps = node_warps[node_row(fan_in, tiles)];
-            EXPECT_GE(warps, std::min<Index>((fan_in - 1) * tiles, max_node_warps));
-            EXPECT_TRUE(tiles == 1 || warps >= 3) << "kernels with rectangles";
+TEST(KernelChoice, PlainKernelsServeEveryShape) {
+    const Kernels plain = Kernels::Plain;
+    for (ScalarKind type : types) {
+        for (Index m : sizes(1 << 14)) {
+            EXPECT_EQ(choose_panel(m, type, plain), PanelKernel::Plain);
+            for (Index n : sizes(1 << 11)) {
+                EXPECT_EQ(choose_batch(m, n, type, plain).kernel, m * n > 0 ? BatchKernel::Plain : BatchKernel::None);
+                const UpdateKernel update = choose_update(m, n, 4096, type, Arithmetic::Corrected, plain);
+                EXPECT_TRUE(update == UpdateKernel::Gemm || update == UpdateKernel::GemmByBlocks);
+                for (Arithmetic arithmetic : {Arithmetic::Native, Arithmetic::Corrected, Arithmetic::FP16}) {
+                    EXPECT_EQ(choose_inner_product(m, n, 64, type, arithmetic, plain), ProductKernel::Library);
+                    EXPECT_EQ(choose_subtracted_product(m, n, 64, type, arithmetic, plain), ProductKernel::Library);
+                }
+            }
         }
+    }
+    for (Index n : sizes(1 << 11)) {
+        EXPECT_EQ(choose_cholesky(n, plain), SquareKernel::Library);
+        EXPECT_EQ(choose_reconstruction(n, plain), SquareKernel::Library);
     }
 }
 
@@ -159,10 +152,7 @@ TEST(KernelChoice, ComplexNumbersAreNotTakenForRealOnesOfAsManyBytes) {
         EXPECT_THROW(is_batch_of_one(3, 3, type, Arithmetic::Auto), InvalidArgument);
         EXPECT_THROW(cluster_rows(type), InvalidArgument);
         EXPECT_THROW(strip_shapes(type), InvalidArgument);
-        EXPECT_THROW(panel_block_shapes(type), InvalidArgument);
-        EXPECT_THROW(panel_block_width(100, type), InvalidArgument);
         EXPECT_THROW(choose_panel(100, type), InvalidArgument);
-        EXPECT_THROW(choose_panel_block(100000, 32, type), InvalidArgument);
         EXPECT_THROW(choose_update(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
         EXPECT_THROW(choose_gram(4, type), InvalidArgument);
         EXPECT_THROW(choose_solve(100, 4, 1, true, type), InvalidArgument);

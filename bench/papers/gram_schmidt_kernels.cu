@@ -4,6 +4,7 @@
 
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/launch.hpp"
 
 namespace quoin::bench {
 
@@ -83,8 +84,7 @@ void dot_products(Context<Cuda>& ctx, MatrixView<const T, Cuda> Q, MatrixView<T,
     const auto kernel = access == Access::Shared ? dot_products_kernel<T, true> : dot_products_kernel<T, false>;
     const dim3 threads(static_cast<unsigned>(shape.nx), static_cast<unsigned>(shape.ny));
     const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(shape.nx * (shape.ny + 1));
-    kernel<<<blocks_of(Q.cols - i, shape), threads, bytes, ctx.stream()>>>(Q, R, i);
-    cuda::check_launch("dot_products_kernel");
+    cuda::launch(ctx.stream(), kernel, {blocks_of(Q.cols - i, shape), threads, bytes}, Q, R, i);
 }
 
 template <class T>
@@ -94,8 +94,7 @@ void orthogonalize(Context<Cuda>& ctx, MatrixView<T, Cuda> Q, MatrixView<const T
     const auto kernel = access == Access::Shared ? orthogonalize_kernel<T, true> : orthogonalize_kernel<T, false>;
     const dim3 threads(static_cast<unsigned>(shape.nx), static_cast<unsigned>(shape.ny));
     const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(shape.nx + shape.ny);
-    kernel<<<blocks_of(Q.cols - i - 1, shape), threads, bytes, ctx.stream()>>>(Q, R, i);
-    cuda::check_launch("orthogonalize_kernel");
+    cuda::launch(ctx.stream(), kernel, {blocks_of(Q.cols - i - 1, shape), threads, bytes}, Q, R, i);
 }
 
 template <class T>

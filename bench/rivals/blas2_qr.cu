@@ -24,6 +24,7 @@
 
 #include <algorithm>
 
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"
 #include "rivals/blas2_qr.hpp"
 
@@ -218,14 +219,13 @@ void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
                         static_cast<unsigned>(std::max<Index>(1, (columns + columns_a_block - 1) / columns_a_block)));
         const T* x = x_.data() + (j & 1) * m;
         T* x_next = x_.data() + ((j + 1) & 1) * m;
-        kernel<<<grid, threads, 0, ctx.stream()>>>(m, j, n, project, A.data, A.ld, x, x_next, reflector, w_.data(),
-                                                   parts_.data(), first_tile, columns_a_block);
-        cuda::check_launch("update_and_project_kernel");
+        cuda::launch(ctx.stream(), kernel, {grid, threads}, m, j, n, project, A.data, A.ld, x, x_next, reflector,
+                     w_.data(), parts_.data(), first_tile, columns_a_block);
         if (!project) break;
         const Index remaining = n - (j + 1);
-        finish_products_kernel<<<static_cast<unsigned>((remaining + warps - 1) / warps), threads, 0, ctx.stream()>>>(
-            j + 1, n, A.data, A.ld, x_next, parts_.data(), tiles, reflector, tau_.data(), w_.data());
-        cuda::check_launch("finish_products_kernel");
+        cuda::launch(ctx.stream(), finish_products_kernel<T>,
+                     {static_cast<unsigned>((remaining + warps - 1) / warps), threads}, j + 1, n, A.data, A.ld, x_next,
+                     parts_.data(), tiles, reflector, tau_.data(), w_.data());
     }
 }
 

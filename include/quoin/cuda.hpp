@@ -59,12 +59,9 @@ private:
 /// the host. A panel of up to 32 columns is reconstructed from 16 384 rows on, a wider one if it has more than 16 384
 /// rows in f32 or 8192 in f64.
 ///
-/// These calls by TSQR and CAQR wait even if check_finite is false:
-/// - R alone by TSQR.
-/// - 33 to 256 columns, m >= n, at most 16 GiB, if the options give neither panel_width nor a tree, q is not QForm::Any
-///   and f32 is not restricted to native arithmetic. Each level of the tree is a batch, and the host reads whether its
-///   columns are in range.
-/// - q = QForm::Reflectors, since LAPACK's format is reconstructed.
+/// TSQR, and CAQR of one panel, read from the triangles of the leaves whether A is finite and in range, and wait for that
+/// unless check_finite is false. R alone waits in any case, and so does q = QForm::Reflectors, since LAPACK's format is
+/// reconstructed.
 ///
 /// If check_finite is false, all other calls by TSQR and CAQR do not wait, nor do calls by BlockedHouseholder without
 /// reconstructed panels. Such a call, with `form_q`, `apply_q` and `r` after it, can be captured into a CUDA graph.

@@ -35,7 +35,8 @@ enum class QForm {
     Reflectors,  ///< LAPACK's format (V below the diagonal, tau), one reflector a column
 };
 
-/// A tree of TSQR or CAQR.
+/// A tree of TSQR or CAQR. On a GPU one launch factors all leaves, or all nodes of a level: of f32 they have at most
+/// 16 384 rows, of f64 8192.
 struct TreeOptions {
     Index leaf_rows = 0;  ///< rows a leaf; at least the panel's width; 0: Quoin chooses
     Index fan_in = 0;     ///< R factors merged at a node, at least 2; `flat_tree`: all; 0: Quoin chooses
@@ -206,9 +207,10 @@ struct Options {
 /// The trees of TSQR and CAQR over a panel.
 struct TreePlan {
     Index leaf_rows = 0;      ///< rows a leaf
-    Index domain_leaves = 0;  ///< leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts
-    Index fan_in = 0;         ///< R factors merged at a node above the domains
-    Index batched_rows = 0;   ///< rows a leaf of a tree on a GPU whose levels are batches; 0: another tree, or none
+    /// Leaves reduced one after the other (a flat tree) before the tree of `fan_in` starts; 0 on a GPU, where every
+    /// level of a tree is a batch.
+    Index domain_leaves = 0;
+    Index fan_in = 0;  ///< R factors merged at a node above the domains
 };
 /// Choices of BlockedHouseholder.
 struct HouseholderPlan {
@@ -248,7 +250,7 @@ struct Plan {
     Arithmetic arithmetic = Arithmetic::Native;  ///< never Auto
     Arithmetic products = Arithmetic::Native;    ///< of op(Q) C and blocks of Q, if large: Native or Corrected
     Index panel_width = 0;                       ///< columns a panel
-    Index inner_block = 0;                       ///< columns of one compact WY factor T inside a leaf
+    Index inner_block = 0;  ///< columns of one compact WY factor T inside a leaf; 0: trees of batches on a GPU
     std::variant<HouseholderPlan, TreePlan, CholeskyPlan, GramSchmidtPlan> choices;  ///< of the method
     std::optional<PivotPlan> pivoting{};
     bool positive_diagonal = false;

@@ -28,7 +28,7 @@ struct StreamTimes {
 ///     R_ext = [R  Qᵀb]
 ///             [0   ρ ],    ‖ρ(:, j)‖ = min ‖A x_j − b_j‖.
 ///
-/// Each step is a TSQR (on a GPU beyond 32 columns a CAQR) by Householder reflectors. It is backward stable for every
+/// Each step is a TSQR (on a GPU beyond 256 columns a CAQR) by Householder reflectors. It is backward stable for every
 /// finite input, with a bound of order (n + p)·u for each block that a row passes through.
 /// 2(h + n + p)(n + p)² flops and a copy of the block for h rows: blocks of several times n + p rows cost little more
 /// than the in-memory factorization, blocks of one row cost n + p times as much.

@@ -188,7 +188,6 @@ class Plan(NamedTuple):
     leaf_rows: int
     domain_leaves: int
     fan_in: int
-    batched_rows: int
     reconstruct_rows: int
     workspace_bytes: float
     flops: float

@@ -40,7 +40,6 @@ nb::dict to_dict(const Plan& plan) {
     nb::dict d = to_dict(plan_fields(plan));
     d["last_rows"] = householder.last_rows;
     d["last_width"] = householder.last_width;
-    d["batched_rows"] = plan.tree().batched_rows;
     d["description"] = to_string(plan);
     nb::list kernels;
     for (const auto& [step, kernel] : kernels_of<D>(plan)) kernels.append(nb::make_tuple(step, kernel));

@@ -16,6 +16,12 @@
 
 namespace quoin::cuda {
 
+/// The kernels that a context launches: QUOIN_KERNELS in the environment.
+enum class Kernels : int {
+    Tuned,  ///< the fastest for the shape; they need Hopper
+    Plain   ///< cuBLAS, cuSOLVER and kernels of any GPU since sm_70, in their place (plain/)
+};
+
 /// Returns the first row of a table that `holds`, or −1.
 template <class Table, class Holds>
 constexpr int first_row(const Table& table, Holds holds) {
@@ -33,6 +39,12 @@ void with_row(int row, Work work) {
     try_all(std::make_integer_sequence<int, rows>());
 }
 
+/// Calls work(x) for an x from `least` to `most` as a constant.
+template <int least, int most, class Work>
+void with_constant(int x, Work work) {
+    with_row<most - least + 1>(x - least, [&](auto i) { work(std::integral_constant<int, least + i>()); });
+}
+
 // Batches: many matrices of one shape in one launch.
 
 enum class BatchKernel {
@@ -40,7 +52,8 @@ enum class BatchKernel {
     ThreadPerMatrix,   ///< small/thread_per_matrix.cuh
     ThreadPerColumn,   ///< small/thread_per_column.cuh
     ClusterPerMatrix,  ///< small/cluster_per_matrix.cuh
-    Strips             ///< strips/strips.cuh
+    Strips,            ///< strips/strips.cuh
+    Plain              ///< plain/householder.cpp, one matrix after the other
 };
 struct BatchChoice {
     BatchKernel kernel = BatchKernel::None;
@@ -159,9 +172,10 @@ constexpr Index max_cols_alone(ScalarKind scalar) { return entry_for(scalar, 409
 inline constexpr Index max_entries_alone = Index(1) << 24;
 
 /// Returns the kernel that factors m×n matrices of a batch, and applies their Q.
-constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar) {
+constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, Kernels kernels = Kernels::Tuned) {
     const Index max_cols = max_cols_alone(scalar);
     if (m <= 0 || n <= 0) return {};
+    if (kernels == Kernels::Plain) return {BatchKernel::Plain, 0};
     if (m <= thread_side && n <= thread_side) return {BatchKernel::ThreadPerMatrix, 0};
     if (const int row = first_row(column_lanes, [&](auto lanes) { return m <= lanes.rows && n <= lanes.lanes; });
         row >= 0)
@@ -201,50 +215,10 @@ constexpr int batch_solve_row(Index n) {
 
 enum class PanelKernel {
     Strips,  ///< strips/strips.cuh
-    Blocks   ///< panels/factor_panel_in_blocks.cuh, for panels that are not reconstructed either (tuning.hpp)
+    Plain    ///< plain/householder.cpp, for panels that are not reconstructed either (tuning.hpp)
 };
-constexpr PanelKernel choose_panel(Index m, ScalarKind scalar) {
-    return m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Blocks;
-}
-
-/// A cluster for a block of columns: its blocks hold 32·`rows` rows each, `cols` columns a warp, or stream them.
-struct PanelBlockShape {
-    int rows, cols;
-    bool streams;
-};
-inline constexpr int panel_blocks = 16, panel_width = 32;
-inline constexpr PanelBlockShape panel_blocks_f32[] = {{4, 4, false},  {8, 4, false},  {16, 4, false},
-                                                       {32, 4, false}, {64, 2, false}, {32, 4, true}};
-inline constexpr PanelBlockShape panel_blocks_f64[] = {{2, 4, false},  {4, 4, false},  {8, 4, false},
-                                                       {16, 4, false}, {32, 2, false}, {16, 4, true}};
-constexpr std::span<const PanelBlockShape> panel_block_shapes(ScalarKind scalar) {
-    return entry_for<std::span<const PanelBlockShape>>(scalar, panel_blocks_f32, panel_blocks_f64);
-}
-/// Rows that a cluster's registers hold of a block of `panel_width` columns; of half as many, twice that.
-constexpr Index max_rows_of_wide_block(ScalarKind scalar) {
-    return Index(panel_blocks) * 32 * entry_for(scalar, 32, 16);
-}
-/// Returns the columns of the blocks that a panel of m rows is cut into: half as many if that keeps it in registers.
-constexpr Index panel_block_width(Index m, ScalarKind scalar) {
-    const Index wide = max_rows_of_wide_block(scalar);
-    return m > wide && m <= 2 * wide ? panel_width / 2 : panel_width;
-}
-struct PanelBlockChoice {
-    int row;             ///< of the table
-    Index blocks, rows;  ///< blocks of the cluster, and rows of each
-};
-/// Returns the kernel of a block of m rows and `cols` columns. Its cluster has as many blocks as can share the work:
-/// their number costs little, their rows do. One alone has no cluster to send to.
-constexpr PanelBlockChoice choose_panel_block(Index m, Index cols, ScalarKind scalar) {
-    const std::span shapes = panel_block_shapes(scalar);
-    const Index step = 32 * (16 / bytes_of(scalar));
-    Index blocks = 2;
-    while (blocks < panel_blocks && blocks * step < m) blocks *= 2;
-    const Index rows = ((m + blocks - 1) / blocks + step - 1) / step * step;
-    const int row = first_row(shapes, [&](const PanelBlockShape& shape) {
-        return shape.streams || (rows <= 32 * shape.rows && (shape.cols == 4 || cols <= panel_width / 2));
-    });
-    return {row, blocks, std::max<Index>(rows, 32 * shapes[row].rows)};
+constexpr PanelKernel choose_panel(Index m, ScalarKind scalar, Kernels kernels = Kernels::Tuned) {
+    return kernels == Kernels::Tuned && m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Plain;
 }
 
 /// Columns of a block of reflectors that one T serves in the kernels.
@@ -257,51 +231,23 @@ constexpr Index min_updated_cols(Index m, Index width) {
 }
 /// Least columns of V if VᵀV of the rows below the triangle is to be a corrected product.
 inline constexpr Index min_corrected_gram = 256;
-/// Columns and rows of C up to which a block of reflectors is applied faster by strips of C than by GEMM.
-inline constexpr Index max_strip_cols = 256, max_strip_rows = 32768;
 /// Rows of a block, if products with triangles of T and V go by blocks, and least columns of C for it. f64,
 /// H200, 16 384², panels of 1024 columns, ms: squares 137, blocks of 512 134.9, 256 133.9, 128 133.2.
 inline constexpr Index triangle_block = 128, min_cols_by_blocks = 2048;
 
 enum class UpdateKernel {
     Corrected,    ///< products/products_by_halves.cu: three products of f16 for one of f32
-    Strips,       ///< panels/apply_blocks.cuh
     Gemm,         ///< cuBLAS, with a copy of V that has its unit triangle
     GemmByBlocks  ///< cuBLAS, the triangles of T and V by blocks
 };
 /// Returns how H of k reflectors of m rows is applied to p columns.
-constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                     Kernels kernels = Kernels::Tuned) {
     const bool f32 = entry_for(scalar, true, false);
-    if (f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 && p >= min_updated_cols(m, k))
+    if (kernels == Kernels::Tuned && f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 &&
+        p >= min_updated_cols(m, k))
         return UpdateKernel::Corrected;
-    if (k <= t_width && p <= max_strip_cols && m <= max_strip_rows) return UpdateKernel::Strips;
     return k > triangle_block && p >= min_cols_by_blocks ? UpdateKernel::GemmByBlocks : UpdateKernel::Gemm;
-}
-
-// Trees: a leaf has a block, a node another (trees/).
-
-/// Columns that every tile kernel computes on: narrower panels are padded with zero columns, whose H is I.
-inline constexpr int tile_width = 32;
-/// Columns of the widest panel, of whose triangle a block has the warps for every tile.
-inline constexpr int max_tree_width = 256;
-/// Most tiles of members that a node absorbs at once, with one T: a warp each.
-inline constexpr int max_node_warps = 15;
-/// Rows of the tiles that hold the leaves. Shorter leaves are padded with zero rows, longer ones refused.
-inline constexpr int max_leaf_rows = 256;
-inline constexpr int leaf_tile_rows[] = {64, 128, max_leaf_rows};
-/// Warps of a node, one tile each up to the limit of a block. Nodes of wider panels have rectangles among their tiles,
-/// and at least 3.
-inline constexpr int node_warps[] = {1, 3, 9, max_node_warps};
-/// Returns the first row of an ascending table that reaches `wanted`, or the last.
-template <class Table>
-constexpr int reaching_row(const Table& table, Index wanted) {
-    const int row = first_row(table, [&](int value) { return value >= wanted; });
-    return row < 0 ? static_cast<int>(std::size(table)) - 1 : row;
-}
-constexpr int leaf_row(Index rows) { return reaching_row(leaf_tile_rows, rows); }
-/// Returns the row for nodes of `fan_in` members of `member_tiles` tiles.
-constexpr int node_row(Index fan_in, Index member_tiles) {
-    return std::max(member_tiles == 1 ? 0 : 1, reaching_row(node_warps, (fan_in - 1) * member_tiles));
 }
 
 // CholeskyQR of a tall m×n A.
@@ -360,11 +306,11 @@ enum class SquareKernel {
 };
 inline constexpr int factor_max_cols = 192, top_max_cols = 128;
 /// Returns how an n×n Gram matrix is factored, and how the top of an orthonormal basis becomes V and T.
-constexpr SquareKernel choose_cholesky(Index n) {
-    return n <= factor_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
+constexpr SquareKernel choose_cholesky(Index n, Kernels kernels = Kernels::Tuned) {
+    return kernels == Kernels::Tuned && n <= factor_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
 }
-constexpr SquareKernel choose_reconstruction(Index n) {
-    return n <= top_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
+constexpr SquareKernel choose_reconstruction(Index n, Kernels kernels = Kernels::Tuned) {
+    return kernels == Kernels::Tuned && n <= top_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
 }
 
 // Singular values.
@@ -404,18 +350,21 @@ enum class ProductKernel {
 ///    192   0.518 / 0.310   0.910 / 0.395   1.07 / 0.584    1.80 / 0.949    0.491 / 0.641   0.669 / 0.774   1.29 / 0.856    1.26 / 1.04
 ///    256   0.766 / 0.381   1.16 / 0.516    1.37 / 0.849    1.41 / 1.41     0.636 / 0.840   0.869 / 0.971   1.57 / 1.06     1.59 / 1.32
 /// From 16 384 rows on AᵀB is as far ahead, C − A B from 65 536 on.
-constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
+constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                       Kernels kernels) {
     const bool f64 = entry_for(scalar, false, true);
-    if (f64) return ProductKernel::Library;
+    if (f64 || kernels == Kernels::Plain) return ProductKernel::Library;
     if (takes_halves(arithmetic) && std::min({m, k, p}) >= CommonTuning::min_halved) return ProductKernel::Halves;
     return few && k >= 64 && k <= 256 && p <= 104 && arithmetic != study::TF32 ? ProductKernel::FewColumns
                                                                                : ProductKernel::Library;
 }
-constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    return choose_product(m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic);
+constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                             Kernels kernels = Kernels::Tuned) {
+    return choose_product(m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic, kernels);
 }
-constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    return choose_product(m >= 65536 && p > 64, m, k, p, scalar, arithmetic);
+constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
+                                                  Kernels kernels = Kernels::Tuned) {
+    return choose_product(m >= 65536 && p > 64, m, k, p, scalar, arithmetic, kernels);
 }
 
 }  // namespace quoin::cuda

@@ -40,6 +40,7 @@ std::string KernelNames<Cuda>::batch(Index m, Index n, ScalarKind scalar) {
     const auto [kernel, row] = choose_batch(m, n, scalar);
     switch (kernel) {
         case BatchKernel::None: break;
+        case BatchKernel::Plain: return "cuSOLVER's geqrf, one matrix after the other (plain/householder.cpp)";
         case BatchKernel::ThreadPerMatrix: return "a thread a matrix (small/thread_per_matrix.cuh)";
         case BatchKernel::ThreadPerColumn:
             return fmt::format("a thread a column, up to {} x {} (small/thread_per_column.cuh)", column_lanes[row].rows,
@@ -54,18 +55,14 @@ std::string KernelNames<Cuda>::batch(Index m, Index n, ScalarKind scalar) {
     return "";
 }
 template <>
-std::string KernelNames<Cuda>::panel(Index m, Index k, ScalarKind scalar) {
-    if (choose_panel(m, scalar) == PanelKernel::Strips) return strips_in_words(m, scalar);
-    const Index width = std::min(k, panel_block_width(m, scalar));
-    const PanelBlockShape& shape = panel_block_shapes(scalar)[choose_panel_block(m, width, scalar).row];
-    return fmt::format("blocks of {} columns, {} (panels/factor_panel_in_blocks.cuh)", width,
-                       shape.streams ? "streamed" : "in registers");
+std::string KernelNames<Cuda>::panel(Index m, Index, ScalarKind scalar) {
+    return choose_panel(m, scalar) == PanelKernel::Strips ? strips_in_words(m, scalar)
+                                                          : "cuSOLVER's geqrf (plain/householder.cpp)";
 }
 template <>
 std::string KernelNames<Cuda>::update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
     switch (choose_update(m, k, p, scalar, arithmetic)) {
         case UpdateKernel::Corrected: return "three products of f16 for one of f32 (products/products_by_halves.cu)";
-        case UpdateKernel::Strips: return "strips of C (panels/apply_blocks.cuh)";
         case UpdateKernel::Gemm: return "cuBLAS (panels/panels.cu)";
         case UpdateKernel::GemmByBlocks: return "cuBLAS, triangles by blocks (panels/panels.cu)";
     }
@@ -102,15 +99,6 @@ template <>
 std::string KernelNames<Cuda>::reconstruction(Index n) {
     return in_words(choose_reconstruction(n), "cholesky/reconstruct_top.cuh",
                     "steps of 32 columns and cuBLAS (cholesky/reconstruct_householder.cu)");
-}
-template <>
-std::string KernelNames<Cuda>::leaf(Index rows, Index) {
-    return fmt::format("tiles of {} rows (trees/factor_leaf.cuh)", leaf_tile_rows[leaf_row(rows)]);
-}
-template <>
-std::string KernelNames<Cuda>::node(Index fan_in, Index width) {
-    const Index tiles = (width + tile_width - 1) / tile_width;
-    return fmt::format("{} warps (trees/factor_node.cuh)", node_warps[node_row(fan_in, tiles)]);
 }
 template <>
 std::string KernelNames<Cuda>::sketch() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "cuda/kernel_choice.hpp"
 #include "primitives/tuning.hpp"
@@ -136,40 +137,36 @@ struct Tuning<Cuda> : CommonTuning {
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
     /// Width of its blocks in products with it.
     static constexpr Index wy_block = 1024;
-    /// Columns of a T inside a leaf: the columns of a tile.
-    static Index inner_block(Index n) { return std::min<Index>(n, 32); }
-    static constexpr Index tree_width = 32;
-    /// Default tree width: one tile. The triangles' cost grows with the cube of the width.
-    static constexpr Index one_tree_cols = 32;
-    static constexpr Index max_tree_cols = cuda::max_tree_width;
-    /// Rows of a leaf. H100, Q and R of 1 000 000×192, f32 / f64 ms (bench/results/h100_tree_tuning.csv): 128 rows 9.58
-    /// / 15.2, 256 rows 11.1 / 19.0. Tiles of 256 rows leave shared memory for fewer warps of the update.
-    static Index leaf_rows(Index, ScalarKind) { return 128; }
-    /// At most 792 domains, six for each multiprocessor. Leaves a domain: 8 9.00 / 14.9, 10 8.96 / 14.6, 15 8.98 /
-    /// 14.2; factor_leaf_kernel on f32 prefers more domains (1.75 ms with 8, 2.20 with 15), the nodes and f64 fewer.
-    static Index domain_leaves(Index leaves) { return (leaves + 791) / 792; }
-    /// Three levels over up to 1000 domains; a level costs the latency of 32 reflectors, whatever its fan-in. Beyond 64
-    /// columns a block's 15 warps do not hold the tiles of nine members at once: 792 domains of 192 columns then cost
-    /// 48 such latencies by 10 and 35 by 4.
-    static Index fan_in(Index width) { return width <= 64 ? 10 : 4; }
+    /// Trees are batches, which have no T of their own here.
+    static constexpr bool has_batched_trees = true;
+    static constexpr Index inner_block(Index) { return 0; }
+    /// Columns of a panel of CAQR, and the most columns of a tree.
+    static constexpr Index tree_width = 256, max_tree_cols = 256;
+    /// Rows of the matrices of a level with `rows` rows: all that one launch holds if that gives at most 32 matrices,
+    /// whose time is the chain of their columns; otherwise fewer.
+    static Index batched_rows(Index rows, Index n, ScalarKind scalar) {
+        const Index most = max_rows_in_strips(scalar);
+        if (n > 32) return rows <= most ? rows : rows <= max_tall_nodes * most ? most : 1024;
+        const Index few = env("QUOIN_NODE", 2048), many = env("QUOIN_LEAF", 512);
+        return rows <= few ? rows : rows <= max_tall_nodes * few ? few : many;
+    }
+    static Index env(const char* name, Index value) {
+        const char* const text = std::getenv(name);
+        return text ? std::atoll(text) : value;
+    }
+    static constexpr Index max_tall_nodes = 32;
+    static Index leaf_rows(Index m, Index n, ScalarKind scalar) {
+        return std::max({Index(1), n, batched_rows(m, n, scalar)});
+    }
+    static Index fan_in(Index leaves, Index n, ScalarKind scalar) {
+        return std::max<Index>(2, batched_rows(leaves * n, n, scalar) / n);
+    }
     /// Rows of 128 or 256 bytes. f64, H200, ms: A R⁻¹ of 3 000 000 × 106 takes 1.6 from a boundary and 3.6 from row 106
     /// on, which is at 80 of 128 bytes; VᵀC 0.69 and 0.91.
     static constexpr Index boundary_rows = 32;
     static constexpr Index aligned_start(Index m, Index n) {
         return m * n >= 1 << 23 ? n / boundary_rows * boundary_rows : n;
     }
-    /// Beyond one tile of columns the levels of a tree are batches, which take the memory of A once more.
-    static constexpr bool has_batched_trees = true;
-    static constexpr Index batched_leaf_rows(Index m, Index n, ScalarKind scalar) {
-        return n > one_tree_cols && n <= 256 && m >= n && m * n <= (Index(1) << 34) / bytes_of(scalar) ? 1024 : 0;
-    }
-    /// Rows of a tree node when m rows remain: all that one launch holds if that gives at most 32 nodes, whose time is
-    /// the chain of their columns; otherwise the rows of a leaf.
-    static constexpr Index batched_node_rows(Index m, ScalarKind scalar, Index leaf_rows) {
-        const Index most = max_rows_in_strips(scalar);
-        return m <= most ? m : m <= max_tall_nodes * most ? most : leaf_rows;
-    }
-    static constexpr Index max_tall_nodes = 32;
     static constexpr bool wide_part_at_once(Index, Index) { return false; }
     static constexpr bool has_step_times = false;
     /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There
@@ -231,9 +228,7 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index max_rows_in_strips(ScalarKind scalar) { return cuda::max_rows_in_strips(scalar); }
     static constexpr Index last_panel_width = 512;
     /// From this number of rows on, a panel is reconstructed: strips do not hold it.
-    static Index reconstruct_rows(Index width, ScalarKind scalar) {
-        return width <= 32 ? 16384 : max_rows_in_strips(scalar) + 1;
-    }
+    static Index reconstruct_rows(Index, ScalarKind scalar) { return max_rows_in_strips(scalar) + 1; }
     /// Multiprocessors that the strips of a panel of `width` columns take while an update of `columns` columns runs.
     /// More clusters of 8 wait longer for each other. So the panel gets the number that makes it last as long as the
     /// update, at most half of the multiprocessors. f64, H200, 8192², ms: half 23.4; of clusters × columns/width 31:

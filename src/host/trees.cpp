@@ -135,12 +135,6 @@ void apply_leaves(Context<D>& ctx, const PanelTree& tree, Op op, View<const T, D
 }
 
 template <class T, class D>
-void factor_nodes_and_apply_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<T, D> Tf, View<T, D> C) {
-    for (Index level = 0; level < tree.levels(); ++level) factor_nodes<T>(ctx, tree, level, A, Tf);
-    apply_leaves<T>(ctx, tree, Op::Transpose, A, Tf, C);
-}
-
-template <class T, class D>
 void apply_nodes(Context<D>& ctx, const PanelTree& tree, Index level, Op op, View<const T, D> A, View<const T, D> Tf,
                  View<T, D> C) {
     const Index n = tree.width, ib = tree.inner_block, domains = tree.domains(), p = C.cols;
@@ -231,7 +225,6 @@ void form_leaves(Context<D>& ctx, const PanelTree& tree, View<T, D> A, View<cons
     ctx.state().add_flops(flops);
 }
 
-QUOIN_IMPLEMENT(Host, factor_leaves, reduce_leaves, factor_nodes, apply_leaves, factor_nodes_and_apply_leaves,
-                apply_nodes, form_nodes, form_leaves)
+QUOIN_IMPLEMENT(Host, factor_leaves, reduce_leaves, factor_nodes, apply_leaves, apply_nodes, form_nodes, form_leaves)
 
 }  // namespace quoin

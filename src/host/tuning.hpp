@@ -79,20 +79,17 @@ struct Tuning<Host> : CommonTuning {
     static constexpr Index wy_block = 192;
     /// Columns of a T inside a leaf of n columns.
     static Index inner_block(Index n) { return n <= 16 ? n : n < 128 ? 16 : 32; }
-    /// tree_width: columns of a panel of CAQR. one_tree_cols: columns up to which one tree is the default.
-    /// max_tree_cols: the most columns of a tree.
-    static constexpr Index tree_width = 64;
-    static constexpr Index one_tree_cols = std::numeric_limits<Index>::max();
-    static constexpr Index max_tree_cols = std::numeric_limits<Index>::max();
+    /// Columns of a panel of CAQR, and the most columns of a tree.
+    static constexpr Index tree_width = 64, max_tree_cols = std::numeric_limits<Index>::max();
     /// Rows of a leaf: 384 KiB, so that with its work space it fits into a core's L2 cache.
-    static Index leaf_rows(Index width, ScalarKind scalar) {
+    static Index leaf_rows(Index, Index width, ScalarKind scalar) {
         const Index fits = (Index(384) << 10) / (width * bytes_of(scalar));
         return std::max(2 * width, std::min<Index>(fits / 16 * 16, 4096));
     }
     /// Leaves of a domain: 64 domains are enough for every core of a large host to find work, whatever the number of
     /// threads, and longer chains would save little of the tree above them while errors add up along a chain.
     static Index domain_leaves(Index leaves) { return std::min(leaves, std::clamp<Index>(leaves / 64, 2, 16)); }
-    static Index fan_in(Index) { return 2; }
+    static Index fan_in(Index, Index, ScalarKind) { return 2; }
     /// Whether `step_times` returns measured times of the steps of every method. `Auto` takes the method of least time
     /// by them (`modelled_time`).
     static constexpr bool has_step_times = true;

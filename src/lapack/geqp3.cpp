@@ -49,7 +49,7 @@ Matrix<T> r_of(Context<Host>& ctx, MatrixView<const T> A) {
     Matrix<T> R(A.cols, A.cols);
     const auto passes = cholesky_passes<T, Host>(ctx, CholeskyChain::OfA, false, A, {}, R.view());
     if (passes.state != CholeskyPasses<T, Host>::State::Certified) {
-        tsqr_r_only<T, Host>(ctx, plan_qr<T>(ctx, A.rows, A.cols, {.method = Method::TSQR}), A, R.view());
+        tsqr_r_only<T, Host>(ctx, plan_qr<T>(ctx, A.rows, A.cols, {.method = Method::TSQR}), A, true, R.view());
     }
     return R;
 }

@@ -51,6 +51,12 @@ void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part
 /// R := the upper triangle or trapezoid of A, exact zeros below it. R may be A.
 template <class T, class D>
 void copy_triangle(Context<D>& ctx, View<const T, D> A, View<T, D> R);
+/// The upper triangle of A := I; entries below it keep their values: the root of a tree before `form_nodes`.
+template <class T, class D>
+void set_root(Context<D>& ctx, View<T, D> A);
+/// Copies the upper triangle of R to A. Entries of A below it keep their values.
+template <class T, class D>
+void store_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> A);
 /// p := the entries on and above the diagonal of R (k×n), column by column: k n − k(k − 1)/2 of them, k <= n.
 template <class T, class D>
 void pack_triangle(Context<D>& ctx, View<const T, D> R, View<T, D> p);

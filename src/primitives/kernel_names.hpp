@@ -23,7 +23,7 @@ struct KernelNames {
     static std::string cholesky(Index n);
     /// V and T from the n×n top of an orthonormal basis.
     static std::string reconstruction(Index n);
-    /// Leaves of `rows` rows, and nodes of `fan_in` members, of a tree over panels of `width` columns.
+    /// Leaves of `rows` rows, and nodes of `fan_in` members, of a tree over panels of `width` columns. Of the host alone.
     static std::string leaf(Index rows, Index width);
     static std::string node(Index fan_in, Index width);
     /// S A of a sketch.

@@ -42,7 +42,7 @@ enum class Memory { Kept, Returned };
 ///     void unpack(Context<D>& ctx, Factor factor, Members members, BatchView<T, D> B) const;
 ///     void unpack_tau(Context<D>& ctx, Members members, BatchView<T, D> tau) const;  // k×1
 ///     void form_q(Context<D>& ctx, Members members, BatchView<T, D> Q) const;        // m×k
-///     // Q := Q [E; 0], E k×k upper triangles. Only if Tuning<D>::has_batched_trees, for the matrices of its trees.
+///     // Q := Q [E; 0], E k×k upper triangles with zeros below. Only if Tuning<D>::has_batched_trees.
 ///     void form_q(Context<D>& ctx, Members members, BatchView<const T, D> E, BatchView<T, D> Q) const;
 ///     // to := op(Q) from; the two may be one
 ///     void apply_q(Context<D>& ctx, Op op, Members members, BatchView<const T, D> from, BatchView<T, D> to) const;
@@ -55,6 +55,10 @@ enum class Memory { Kept, Returned };
 ///     static bool solves(Index m, Index n);  // whether that pays
 template <class T, class D>
 class SmallBatch;
+
+/// to := from, of uniform batches of one shape. Only if Tuning<D>::has_batched_trees.
+template <class T, class D>
+void copy_batch(Context<D>& ctx, BatchView<const T, D> from, BatchView<T, D> to);
 
 /// A batch of one matrix, and its only member.
 template <class T, class D>

@@ -59,15 +59,11 @@ struct CommonTuning {
     /// panels where others come before them.
     static constexpr Index max_rows_in_strips(ScalarKind) { return 0; }
     static constexpr Index last_panel_width = 0;
-    /// Rows of a leaf of a tree whose levels are batches (small_batch.hpp), on devices where that pays; 0: not of this
-    /// shape.
+    /// Whether the levels of trees are batches (small_batch.hpp).
     static constexpr bool has_batched_trees = false;
-    static constexpr Index batched_leaf_rows(Index, Index, ScalarKind) { return 0; }
     /// Rows n, n + 1, … of an m×n matrix are read and written from this row on: the last row up to n at a boundary of
     /// the memory, if boundaries matter.
     static constexpr Index aligned_start(Index, Index n) { return n; }
-    /// Whether the device has greedy panels of pivoted QR.
-    static constexpr bool has_pivoting = false;
     /// Columns of a matrix that is sketched.
     static constexpr Index max_sketch_cols = std::numeric_limits<Index>::max();
     /// Products of f32 by numbers of 16 bits, on devices that have them. From these rows and columns on they beat f32's

@@ -232,7 +232,7 @@ TYPED_TEST(GpuRanks, MergedStreamsAreThatOfAllRows) {
     const std::vector<int> counts = gpu_rank_counts();
     Index turn = 0;
     for (const Gallery matrix_class : {Gallery::RandomNormal, Gallery::GradedColumnsDown, Gallery::Banded}) {
-        // up to 32 columns a tree, beyond a CAQR
+        // by a cluster a matrix, and by strips
         for (const Index n : {7, 45}) {
             const Matrix<T> A = generate<T>(matrix_class, 600, n), B = random_normal<T>(600, 2, 3);
             for (const Spread& spread : spreads) {

@@ -2,7 +2,6 @@
 
 #include "quoin/qr.hpp"
 
-#include "algorithms/one_matrix/tsqr_caqr.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"
@@ -82,46 +81,47 @@ protected:
             for (QForm q : q_forms) check<T>(A.view(), with(Method::TSQR, q));
         }
         const Matrix<T> A = random_normal<T>(2000, 100);
-        for (Index fan_in : {flat_tree, Index(2), Index(4)}) {
+        for (Index fan_in : {Index(2), Index(4), flat_tree}) {
             Options options = with(Method::TSQR);
-            options.method.set_tree({.fan_in = fan_in});
+            options.method.set_tree({.leaf_rows = 150, .fan_in = fan_in});
             check<T>(A.view(), options);
         }
         Options by_panels = with(Method::CAQR);
         by_panels.method.set_panel_width(48);
-        by_panels.method.set_tree({.fan_in = 16});
-        check<T>(A.view(), by_panels);
+        by_panels.method.set_tree({.leaf_rows = 64, .fan_in = 16});
+        for (QForm q : q_forms) {
+            by_panels.q = q;
+            check<T>(A.view(), by_panels);
+        }
         EXPECT_THROW(plan_qr<T>(gpu(), 1000, 257, with(Method::TSQR)), InvalidArgument);
     }
-    /// Trees of batches: one node, nodes of one level that leave rows over, two levels. Of several levels of small
-    /// nodes rows are left over too.
+    /// One matrix, one level of leaves that leave rows over, two levels; narrow and wide.
     template <class T>
     void batched_trees() {
         const Index most = Tuning<Cuda>::max_rows_in_strips(scalar_kind<T>);
-        for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {2 * most + 777, 133}, {20003, 256}}) {
+        for (auto [m, n] : {std::pair<Index, Index>{33, 33}, {most + 1, 70}, {2 * most + 777, 133}, {20003, 256}, {150001, 7}}) {
             if (quick() && m > 100) continue;
             const Matrix<T> A = with_condition<T>(m, n, 1 / unit_roundoff<T>);
-            for (QForm q : {QForm::None, QForm::Explicit, QForm::Reflectors}) {
-                EXPECT_GT(plan_qr<T>(gpu(), m, n, with(Method::CAQR, q)).tree().batched_rows, 0);
-                check<T>(A.view(), with(Method::CAQR, q));
-            }
+            for (QForm q : q_forms) check<T>(A.view(), with(Method::CAQR, q));
         }
         for (Gallery matrix_class : gallery()) {
             SCOPED_TRACE(to_string(matrix_class));
-            const Matrix<T> A = generate<T>(matrix_class, quick() ? 300 : 2 * most + 100, 45);
-            for (QForm q : {QForm::None, QForm::Explicit}) check<T>(A.view(), with(Method::CAQR, q));
+            for (const Index n : {7, 45}) {
+                const Matrix<T> A = generate<T>(matrix_class, 1003, n);
+                Options options = with(Method::TSQR);
+                options.method.set_tree({.leaf_rows = 50, .fan_in = 3});
+                for (QForm q : q_forms) {
+                    options.q = q;
+                    check<T>(A.view(), options);
+                }
+            }
         }
         if (quick()) return;
-        const Index m = 1100003, n = 33, leaf_rows = 128;
-        ASSERT_EQ(Tuning<Cuda>::batched_node_rows(m / leaf_rows * n, ScalarKind::F64, leaf_rows), leaf_rows);
-        const Matrix<T> A = random_normal<T>(m, n);
-        Matrix<T, Cuda> Q = copy_to_device<T>(gpu(), A.view()), R(gpu(), n, n), S(gpu(), n, n);
-        EXPECT_TRUE((tsqr_of_batches<T, Cuda>(gpu(), leaf_rows, Q.view(), false, {}, S.view())));
-        EXPECT_TRUE((tsqr_of_batches<T, Cuda>(gpu(), leaf_rows, Q.view(), false, Q.view(), R.view())));
-        const Matrix<T> q = copy_to_host<T>(gpu(), Q.view()), r = copy_to_host<T>(gpu(), R.view());
-        EXPECT_TRUE(same_bits<T>(copy_to_host<T>(gpu(), S.view()).view(), r.view()));
-        EXPECT_LE(orthogonality_error<T>(q.view(), n), 2 * law);
-        EXPECT_LE(column_residual_error<T>(A.view(), q.view(), r.view()), 2 * law);
+        // several levels
+        const Matrix<T> A = random_normal<T>(1100003, 33);
+        Options options = with(Method::TSQR, QForm::Explicit);
+        options.method.set_tree({.leaf_rows = 128, .fan_in = 4});
+        check<T>(A.view(), options);
     }
     template <class T>
     void conditions() {

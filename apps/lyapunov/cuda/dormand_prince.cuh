@@ -110,12 +110,12 @@ int flow_blocks(Index cols, bool in_shared, int multiprocessors) {
 
 /// `workspace`: `blocks` times flow_bytes; null: in shared memory. x_end is not x.
 template <class Field, class T>
-cudaError_t flow(const Field& field, int steps, double h, const double* x, double* x_end, MatrixView<T, Cuda> X,
-                 unsigned char* workspace, int blocks, cudaStream_t stream) {
+void flow(const Field& field, int steps, double h, const double* x, double* x_end, MatrixView<T, Cuda> X,
+          unsigned char* workspace, int blocks, cudaStream_t stream) {
     const std::size_t bytes = workspace ? 0 : flow_bytes<T>(field.dimension());
     const unsigned threads = static_cast<unsigned>(std::min<Index>(flow_threads, (field.dimension() + 31) / 32 * 32));
-    return launch(flow_kernel<Field, T>, {static_cast<unsigned>(blocks), dim3(threads, 1 + flow_cols<T>), bytes},
-                  stream, field, steps, h, x, x_end, X, workspace);
+    launch(stream, flow_kernel<Field, T>, {static_cast<unsigned>(blocks), dim3(threads, 1 + flow_cols<T>), bytes},
+           field, steps, h, x, x_end, X, workspace);
 }
 
 }  // namespace quoin::cuda

@@ -63,8 +63,7 @@ public:
         constexpr Index most = 1 << 20;  // steps that an int counts, several times over
         for (Index done = 0; done < steps; done += most) {
             const int count = static_cast<int>(std::min(most, steps - done));
-            QUOIN_CUDA_CHECK(
-                (flow<Field, T>(field_, count, this->step(), x.data(), end, X, workspace, blocks, ctx.stream())));
+            flow<Field, T>(field_, count, this->step(), x.data(), end, X, workspace, blocks, ctx.stream());
             QUOIN_CUDA_CHECK(cudaMemcpyAsync(x.data(), end, static_cast<std::size_t>(n) * sizeof(double),
                                              cudaMemcpyDeviceToDevice, ctx.stream()));
         }

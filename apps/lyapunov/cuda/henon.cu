@@ -2,6 +2,7 @@
 // latency of one iteration.
 
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"
 #include "lyapunov/henon.hpp"
 #include "lyapunov/same_system.hpp"
@@ -45,9 +46,8 @@ public:
         Arena::Frame frame(ctx);
         double* const end = frame.take<double>(2);
         const Index blocks = std::max<Index>(1, (X.cols + henon_threads - 1) / henon_threads);
-        henon_kernel<T>
-            <<<static_cast<unsigned>(blocks), henon_threads, 0, ctx.stream()>>>(map_, steps, x.data(), end, X);
-        check_launch("henon_kernel");
+        launch(ctx.stream(), henon_kernel<T>, {static_cast<unsigned>(blocks), henon_threads}, map_, steps, x.data(),
+               end, X);
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(x.data(), end, 2 * sizeof(double), cudaMemcpyDeviceToDevice, ctx.stream()));
     }
 

@@ -119,7 +119,7 @@ private:
                 list.values += s * List::values_each * first.entries();
             }
             const VerletStep step{s, N, h, s > 0, s < count, s == 0 ? x : q[(s + 1) % 2], q[s % 2], p};
-            QUOIN_CUDA_CHECK((verlet_state<Force, T>(force_, step, list, flaw, stream)));
+            verlet_state<Force, T>(force_, step, list, flaw, stream);
         }
         const Flaw found = *ctx.state().read_back(flaw, 1);
         if (found.meeting != ~0ull) {
@@ -133,10 +133,9 @@ private:
         // the positions that the last launch read
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(x, q[(count + 1) % 2], m * sizeof(double), cudaMemcpyDeviceToDevice, stream));
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(x + m, p, m * sizeof(double), cudaMemcpyDeviceToDevice, stream));
-        if (X.cols > 0) {
-            QUOIN_CUDA_CHECK((verlet_tangents<T, D>(first, static_cast<int>(count), static_cast<T>(h), X,
-                                                    ctx.state().shared_bytes, stream)));
-        }
+        if (X.cols > 0)
+            verlet_tangents<T, D>(first, static_cast<int>(count), static_cast<T>(h), X, ctx.state().shared_bytes,
+                                  stream);
         return true;
     }
 

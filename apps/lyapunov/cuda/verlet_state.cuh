@@ -18,6 +18,7 @@
 #include <cmath>
 
 #include "cuda/runtime/error.hpp"
+#include "cuda/runtime/launch.hpp"
 
 namespace quoin::cuda {
 
@@ -119,13 +120,12 @@ __global__ void __launch_bounds__(verlet_state_threads)
 }
 
 template <class Force, class T>
-cudaError_t verlet_state(const Force& force, const VerletStep& step, const Couplings<T, Force::dimensions>& couplings,
-                         Flaw* flaw, cudaStream_t stream) {
+void verlet_state(const Force& force, const VerletStep& step, const Couplings<T, Force::dimensions>& couplings,
+                  Flaw* flaw, cudaStream_t stream) {
     constexpr Index particles = verlet_state_threads / 32;
-    verlet_state_kernel<Force, T>
-        <<<static_cast<unsigned>((step.N + particles - 1) / particles), verlet_state_threads, 0, stream>>>(
-            force, step, couplings, flaw);
-    return cudaGetLastError();
+    launch(stream, verlet_state_kernel<Force, T>,
+           {static_cast<unsigned>((step.N + particles - 1) / particles), verlet_state_threads}, force, step, couplings,
+           flaw);
 }
 
 }  // namespace quoin::cuda

@@ -124,15 +124,15 @@ __global__ void __launch_bounds__(verlet_threads, 2)
 /// Advances X, which has columns, by `steps` steps, with `first` and the next `steps` lists. `shared_bytes`: the limit
 /// of a block.
 template <class T, int D>
-cudaError_t verlet_tangents(const Couplings<T, D>& first, int steps, T h, MatrixView<T, Cuda> X,
-                            std::size_t shared_bytes, cudaStream_t stream) {
+void verlet_tangents(const Couplings<T, D>& first, int steps, T h, MatrixView<T, Cuda> X, std::size_t shared_bytes,
+                     cudaStream_t stream) {
     constexpr int W = verlet_cols<T>;
     const std::size_t bytes = static_cast<std::size_t>(W * 2 * D * first.N) * sizeof(T);
     const bool in_shared = bytes <= shared_bytes;
     const auto threads = static_cast<unsigned>(std::min<Index>(verlet_threads, (first.N + 31) / 32 * 32));
-    return launch(verlet_tangents_kernel<T, D>,
-                  {static_cast<unsigned>((X.cols + W - 1) / W), threads, in_shared ? bytes : 0}, stream, first, steps,
-                  h, X, in_shared);
+    launch(stream, verlet_tangents_kernel<T, D>,
+           {static_cast<unsigned>((X.cols + W - 1) / W), threads, in_shared ? bytes : 0}, first, steps, h, X,
+           in_shared);
 }
 
 }  // namespace quoin::cuda

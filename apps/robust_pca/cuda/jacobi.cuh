@@ -355,15 +355,14 @@ __global__ void __launch_bounds__(32)
 /// Wᵀ (ld = n) and BJ = J diag(values), which holds only nearly below threshold². `places` and `rotations` are
 /// workspace. 0 < n <= 128. The caller must discard the result unless the outcome is `converged`.
 template <class T>
-cudaError_t jacobi(int n, const double* B, const double* W, double threshold, double tolerance, double smallest,
-                   Rotation* rotations, double* values, int* places, JacobiOutcome* outcome, MatrixView<T, Cuda> Vt,
-                   cudaStream_t stream) {
+void jacobi(int n, const double* B, const double* W, double threshold, double tolerance, double smallest,
+            Rotation* rotations, double* values, int* places, JacobiOutcome* outcome, MatrixView<T, Cuda> Vt,
+            cudaStream_t stream) {
     const std::size_t N = jacobi_order(n);
-    const cudaError_t error = launch(jacobi_kernel, {1, jacobi_threads, sizeof(double) * N * (N + 1)}, stream, n, B,
-                                     threshold, tolerance, smallest, rotations, values, places, outcome);
-    if (error != cudaSuccess) return error;
-    turn_rows_kernel<<<static_cast<unsigned>(n), 32, 0, stream>>>(n, W, rotations, places, outcome, Vt.data, Vt.ld);
-    return cudaGetLastError();
+    launch(stream, jacobi_kernel, {1, jacobi_threads, sizeof(double) * N * (N + 1)}, n, B, threshold, tolerance,
+           smallest, rotations, values, places, outcome);
+    launch(stream, turn_rows_kernel<T>, {static_cast<unsigned>(n), 32}, n, W, rotations, places, outcome, Vt.data,
+           Vt.ld);
 }
 
 }  // namespace quoin::cuda

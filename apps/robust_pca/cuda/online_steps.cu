@@ -21,6 +21,7 @@
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "robust_pca/online_steps.hpp"
 
 namespace quoin {
@@ -77,10 +78,9 @@ void products(Context<Cuda>& ctx, MatrixView<const T, Cuda> U, const T* x, doubl
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(U.cols * blocks);
     const dim3 grid(blocks, static_cast<unsigned>((U.cols + product_cols - 1) / product_cols));
-    product_parts_kernel<T><<<grid, product_threads, 0, ctx.stream()>>>(U, x, parts);
-    check_launch("product_parts_kernel");
-    sum_products_kernel<<<static_cast<unsigned>(U.cols), 32, 0, ctx.stream()>>>(static_cast<int>(blocks), parts, h, c);
-    check_launch("sum_products_kernel");
+    launch(ctx.stream(), product_parts_kernel<T>, {grid, product_threads}, U, x, parts);
+    launch(ctx.stream(), sum_products_kernel, {static_cast<unsigned>(U.cols), 32}, static_cast<int>(blocks), parts, h,
+           c);
     ctx.state().add_flops(2.0 * U.rows * U.cols);
 }
 
@@ -183,9 +183,8 @@ void find_quantiles(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, LowRank L, 
                                                               quantile_blocks * ctx.state().multiprocessors));
     Arena::Frame frame(ctx);
     T* const workspace = frame.take<T>(Index(blocks) * quantile_threads * M.cols);
-    row_quantiles_kernel<T><<<blocks, quantile_threads, 0, ctx.stream()>>>(
-        M, L, quantile_at(0.5, M.cols), quantile_at(0.9, M.cols - 1), rules, workspace, rows);
-    check_launch("row_quantiles_kernel");
+    launch(ctx.stream(), row_quantiles_kernel<T, LowRank>, {blocks, quantile_threads}, M, L, quantile_at(0.5, M.cols),
+           quantile_at(0.9, M.cols - 1), rules, workspace, rows);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "robust_pca/cuda/jacobi.cuh"
 #include "robust_pca/cuda/update_multipliers_and_sparse.cuh"
 #include "robust_pca/pursuit.hpp"
@@ -75,8 +76,7 @@ template <class A, class B, class Store>
 void small_products(Context<Cuda>& ctx, int n, int count, A a, B b, Store store) {
     const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(ceil_div(n, product_rows_of_block)),
                     static_cast<unsigned>(count));
-    product_kernel<<<grid, product_rows_of_block * product_warps, 0, ctx.stream()>>>(n, a, b, store);
-    check_launch("product_kernel");
+    launch(ctx.stream(), product_kernel<A, B, Store>, {grid, product_rows_of_block * product_warps}, n, a, b, store);
 }
 
 constexpr int projector_warps = 8;
@@ -138,8 +138,8 @@ bool eigenvectors_by_jacobi(Context<Cuda>& ctx, MatrixView<const double, Cuda> G
         [=] __device__(int, Index i, Index j, double sum) { B[i + j * n] = sum; });
     const double tolerance =
         std::max(needs.tolerance, PursuitTuning<Cuda>::jacobi_tolerance * std::numeric_limits<T>::epsilon());
-    QUOIN_CUDA_CHECK(cuda::jacobi(n, B, W, needs.threshold, tolerance, PursuitTuning<Cuda>::jacobi_smallest, rotations,
-                                  found->values, places, &found->outcome, Vt, ctx.stream()));
+    cuda::jacobi(n, B, W, needs.threshold, tolerance, PursuitTuning<Cuda>::jacobi_smallest, rotations, found->values,
+                 places, &found->outcome, Vt, ctx.stream());
     const Found* const on_host = ctx.state().read_back(found, 1);
     std::copy_n(on_host->values, n, values.begin());
     return on_host->outcome.converged != 0;
@@ -255,9 +255,8 @@ void weighted_projector(Context<D>& ctx, View<const T, D> Vt, std::span<const Re
     QUOIN_CUDA_CHECK(cudaMemcpyAsync(on_gpu, weights.data(), rank * sizeof(T), cudaMemcpyHostToDevice, ctx.stream()));
     const std::size_t bytes = static_cast<std::size_t>(rank) * sizeof(double);
     if (bytes <= 48 << 10) {
-        projector_kernel<T><<<static_cast<unsigned>(n), projector_warps * 32, bytes, ctx.stream()>>>(
-            static_cast<int>(rank), Vt, on_gpu, P);
-        check_launch("projector_kernel");
+        launch(ctx.stream(), projector_kernel<T>, {static_cast<unsigned>(n), projector_warps * 32, bytes},
+               static_cast<int>(rank), Vt, on_gpu, P);
     } else {
         const auto weighted = frame.matrix<T>(rank, n);
         for_each_element(ctx, rank, n, [=] __device__(Index i, Index j) {
@@ -335,13 +334,11 @@ void update_multipliers_and_sparse(Context<D>& ctx, View<const T, D> X, View<con
     if (n > correct_max_cols) {
         update_wide<T>(ctx, X, P, by, sums.data, next_sums.data);
     } else {
-        const int processors = ctx.state().multiprocessors, blocks = correct_blocks(m, processors);
+        const int blocks = correct_blocks(m, ctx.state().multiprocessors);
         Arena::Frame frame(ctx);
         CorrectionSums* const parts = frame.take<CorrectionSums>(blocks);
-        QUOIN_CUDA_CHECK(cuda::update_multipliers_and_sparse(m, static_cast<int>(n), X.data, X.ld, P.data, P.ld, by,
-                                                             parts, processors, ctx.stream()));
-        sum_corrections_kernel<<<2, chunk_threads, 0, ctx.stream()>>>(blocks, parts, sums.data, next_sums.data);
-        check_launch("sum_corrections_kernel");
+        cuda::update_multipliers_and_sparse<T>(ctx, X, P, by, parts);
+        launch(ctx.stream(), sum_corrections_kernel, {2, chunk_threads}, blocks, parts, sums.data, next_sums.data);
     }
     ctx.state().add_flops(2.0 * m * n * n);
 }

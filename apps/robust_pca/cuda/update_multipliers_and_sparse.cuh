@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "cuda/kernel_choice.hpp"
 #include "cuda/products/row_tiles.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
@@ -198,15 +199,15 @@ inline int correct_blocks(Index m, int multiprocessors) {
 
 /// parts (one a block, `correct_blocks`) := the sums of its rows. 0 < n <= 160, m > 0.
 template <class T>
-cudaError_t update_multipliers_and_sparse(Index m, int n, const T* X, Index ldx, const T* P, Index ldp,
-                                          const Correction<T>& by, CorrectionSums* parts, int multiprocessors,
-                                          cudaStream_t stream) {
-    const auto blocks = static_cast<unsigned>(correct_blocks(m, multiprocessors));
-    return with_constant<1, correct_max_cols / 16>(ceil_div(n, 16), [&](auto pairs) {
+void update_multipliers_and_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
+                                   const Correction<T>& by, CorrectionSums* parts) {
+    const int n = static_cast<int>(X.cols);
+    const auto blocks = static_cast<unsigned>(correct_blocks(X.rows, ctx.state().multiprocessors));
+    with_constant<1, correct_max_cols / 16>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;
         constexpr std::size_t bytes = sizeof(double) * 8 * col_tiles * (8 * col_tiles + 8);
-        return launch(correct_kernel<T, col_tiles>, {blocks, correct_warps<T>(col_tiles) * 32, bytes}, stream, m, n, X,
-                      ldx, P, ldp, by, parts);
+        launch(ctx.stream(), correct_kernel<T, col_tiles>, {blocks, correct_warps<T>(col_tiles) * 32, bytes}, X.rows, n,
+               X.data, X.ld, P.data, P.ld, by, parts);
     });
 }
 

@@ -9,7 +9,7 @@ template <class T>
 ColumnSource<T> normal_columns(Context<Cuda>& ctx) {
     return [&ctx](Range cols, MatrixView<T, Cuda> block) {
         fill_with_noise(cols.begin * block.rows, block, ctx.stream());
-        cuda::check_launch("fill_with_noise");
+        QUOIN_CUDA_CHECK(cudaGetLastError());
     };
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/one_matrix/basis_kernel.hpp"
+#include "algorithms/one_matrix/batch_tree.hpp"
 #include "algorithms/one_matrix/full_t.hpp"
 #include "primitives/small_batch.hpp"
 
@@ -96,7 +97,7 @@ struct Factorization {
     /// With Options::positive_diagonal: D (k×1), if the reflectors factor A = (Q D)(D R). Otherwise empty.
     Matrix<T, D> signs;
     /// The holder of Q. std::monostate: not yet computed, or Q was taken.
-    std::variant<std::monostate, ReflectorQ<T, D>, ExplicitQ<T, D>, SmallQ<T, D>, RAlone<T, D>> holder;
+    std::variant<std::monostate, ReflectorQ<T, D>, ExplicitQ<T, D>, SmallQ<T, D>, TreeQ<T, D>, RAlone<T, D>> holder;
 
     /// Returns the columns of the thin Q, and rows of R.
     Index k() const { return kept.value_or(std::min(plan.rows, plan.cols)); }
@@ -109,6 +110,7 @@ struct Factorization {
     }
     SmallQ<T, D>* small_q() { return std::get_if<SmallQ<T, D>>(&holder); }
     const SmallQ<T, D>* small_q() const { return std::get_if<SmallQ<T, D>>(&holder); }
+    TreeQ<T, D>* tree_q() { return std::get_if<TreeQ<T, D>>(&holder); }
     ExplicitQ<T, D>* explicit_q() { return std::get_if<ExplicitQ<T, D>>(&holder); }
     const ExplicitQ<T, D>* explicit_q() const { return std::get_if<ExplicitQ<T, D>>(&holder); }
     /// Returns the k rows that hold R, with V below its diagonal if there are reflectors. Without data once Q was

@@ -88,24 +88,18 @@ private:
     }
     void add_tree(Method method) {
         const TreePlan tree = plan_.tree();
+        const Index width = method == Method::TSQR ? k_ : std::min(k_, plan_.panel_width);
         if constexpr (Tuning<D>::has_batched_trees) {
-            if (tree.batched_rows > 0) return add_levels(tree.batched_rows);
-        }
-        const Index width = std::max<Index>(1, method == Method::TSQR ? k_ : std::min(k_, plan_.panel_width));
-        add(fmt::format("leaves of {} rows, {} columns", tree.leaf_rows, width),
-            Names::leaf(std::min(tree.leaf_rows, m_), width));
-        if (m_ > tree.leaf_rows * tree.domain_leaves)
-            add(fmt::format("nodes of {} triangles", tree.fan_in), Names::node(tree.fan_in, width));
-    }
-    /// Adds the levels of a tree of batches, as tsqr_of_batches makes them.
-    void add_levels(Index leaf_rows) {
-        for (Index rows = m_, block = 1; true;) {
-            const Index most = Tuning<D>::batched_node_rows(rows, scalar_, leaf_rows);
-            const Index each = most < rows ? most / block * block : rows;
-            add(fmt::format("{} of {} rows", block == 1 ? "leaves" : "nodes", each), Names::batch(each, n_, scalar_));
-            if (each == rows) return;
-            block = n_;
-            rows = rows / each * n_ + rows % each;
+            const std::vector<BatchLevel> levels = levels_of(tree, m_, width);
+            for (const BatchLevel& level : levels) {
+                add(fmt::format("{} of {} rows, {} columns", &level == &levels[0] ? "leaves" : "nodes", level.each, width),
+                    Names::batch(level.each, width, scalar_));
+            }
+        } else {
+            add(fmt::format("leaves of {} rows, {} columns", tree.leaf_rows, width),
+                Names::leaf(std::min(tree.leaf_rows, m_), width));
+            if (m_ > tree.leaf_rows * tree.domain_leaves)
+                add(fmt::format("nodes of {} triangles", tree.fan_in), Names::node(tree.fan_in, width));
         }
     }
     void add_gram_schmidt() {

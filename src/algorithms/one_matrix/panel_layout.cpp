@@ -20,6 +20,16 @@ PanelTree tree_of(const Plan& plan, Index rows, Index width) {
     return tree;
 }
 
+std::vector<BatchLevel> levels_of(const TreePlan& tree, Index m, Index n) {
+    std::vector<BatchLevel> levels;
+    if (n == 0) return levels;
+    for (Index rows = m, most = tree.leaf_rows;; most = tree.fan_in * n) {
+        const BatchLevel& level = levels.emplace_back(rows, std::min(rows, most));
+        if (level.each == rows) return levels;
+        rows = level.count() * n + level.rest().size();
+    }
+}
+
 PanelColumns::PanelColumns(const Plan& plan)
     : k_(std::min(plan.rows, plan.cols)), width_(std::max<Index>(1, plan.panel_width)), last_width_(width_) {
     const HouseholderPlan chosen = plan.householder();

@@ -20,6 +20,16 @@ struct Panel {
 /// Returns the tree of a panel of this plan.
 PanelTree tree_of(const Plan& plan, Index rows, Index width);
 
+/// The matrices of one level of a tree of batches: `each` rows, as often as they fit, and the remaining rows.
+struct BatchLevel {
+    Index rows = 0, each = 0;
+    Index count() const { return rows / each; }
+    Range rest() const { return {count() * each, rows}; }
+};
+/// Returns the levels of a tree over m×n, m >= n, from the leaves up. The last has one matrix. Each higher level has n
+/// rows of every matrix of the level below, its R, and the rows that remained there.
+std::vector<BatchLevel> levels_of(const TreePlan& tree, Index m, Index n);
+
 /// The columns of a plan's panels, k = min(m, n) in all.
 class PanelColumns {
 public:

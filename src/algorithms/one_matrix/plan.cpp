@@ -82,8 +82,21 @@ Arithmetic choose_products(const Plan& plan, Arithmetic wanted) {
     return possible && asked ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
+/// Throws InvalidArgument unless one launch factors the matrices of every level of a tree of batches.
+template <class T, class D>
+void require_batches(const TreePlan& tree, Index m, Index width) {
+    const auto require = [&](Index rows, const char* what, const char* option) {
+        if (SmallBatch<T, D>::fits(std::min(rows, std::max(m, width)), width, Arithmetic::Auto)) return;
+        throw InvalidArgument(fmt::format("on a GPU one launch factors all {} of a tree, and none holds {} x {}: choose a "
+                                          "smaller {}",
+                                          what, rows, width, option));
+    };
+    require(tree.leaf_rows, "leaves", "leaf_rows");
+    require(tree.fan_in * width, "nodes of a level", "fan_in");
+}
+
 /// Chooses leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
-template <class D>
+template <class T, class D>
 TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
     const Index m = plan.rows;
     TreePlan chosen;
@@ -94,22 +107,25 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         }
         chosen.leaf_rows = std::min(tree.leaf_rows, std::max(m, width));
     } else {
-        chosen.leaf_rows = Tuning<D>::leaf_rows(width, plan.scalar);
+        chosen.leaf_rows = Tuning<D>::leaf_rows(m, width, plan.scalar);
     }
     const Index leaves = std::max<Index>(1, (m + chosen.leaf_rows - 1) / chosen.leaf_rows);
-    if (tree.fan_in == flat_tree) {
+    const bool is_flat = tree.fan_in == flat_tree && !Tuning<D>::has_batched_trees;
+    if (is_flat) {
         chosen.fan_in = 2;
-        chosen.domain_leaves = leaves;
     } else if (tree.fan_in > 0) {
         // the stride of a level, up to leaves·fan_in, is an Index
         chosen.fan_in = std::min({tree.fan_in, std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves});
-        chosen.domain_leaves = 1;
     } else {
-        chosen.fan_in = Tuning<D>::fan_in(width);
-        chosen.domain_leaves = Tuning<D>::domain_leaves(leaves);
+        chosen.fan_in = Tuning<D>::fan_in(leaves, width, plan.scalar);
     }
-    // a domain has at least as many rows as the panel columns
-    chosen.domain_leaves = std::max(chosen.domain_leaves, (width + chosen.leaf_rows - 1) / chosen.leaf_rows);
+    if constexpr (Tuning<D>::has_batched_trees) {
+        require_batches<T, D>(chosen, m, width);
+    } else {
+        chosen.domain_leaves = is_flat ? leaves : tree.fan_in > 0 ? 1 : Tuning<D>::domain_leaves(leaves);
+        // a domain has at least as many rows as the panel columns
+        chosen.domain_leaves = std::max(chosen.domain_leaves, (width + chosen.leaf_rows - 1) / chosen.leaf_rows);
+    }
     return chosen;
 }
 
@@ -134,15 +150,6 @@ void choose_last_panels(const Plan& plan, HouseholderPlan& chosen) {
     chosen.last_width = std::min(k - before, Tuning<D>::last_panel_width);
 }
 
-/// Returns the rows of a leaf of a tree of batches; 0: trees stay in A.
-template <class T, class D>
-Index batched_leaf_rows(Index m, Index n, const Options& options) {
-    const bool chosen = options.method.tree() == TreeOptions{} && options.method.panel_width() == 0;
-    if (!chosen || options.q == QForm::Any) return 0;
-    const Index rows = Tuning<D>::batched_leaf_rows(m, n, scalar_kind<T>);
-    return rows > 0 && SmallBatch<T, D>::fits(rows, n, options.arithmetic) ? rows : 0;
-}
-
 /// Plans everything but the choice of the method and the costs.
 template <class T, class D>
 Plan laid_out(Index m, Index n, const Options& options, Method method, bool panels_on_host) {
@@ -162,15 +169,11 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     plan.positive_diagonal = options.positive_diagonal;
     plan.verify = options.verify;
     const bool extends_t = plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence;
-    const bool by_tsqr = n <= Tuning<D>::one_tree_cols;
+    const bool by_tsqr = n <= Tuning<D>::max_tree_cols;
     plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
     plan.products = choose_products<T, D>(plan, options.arithmetic);
     const Index full = std::max<Index>(1, k);
-    const auto trees = [&](Index width, bool are_taken) {
-        TreePlan chosen = choose_tree<D>(plan, width, options.method.tree());
-        if (are_taken) chosen.batched_rows = batched_leaf_rows<T, D>(m, n, options);
-        return chosen;
-    };
+    const auto trees = [&](Index width) { return choose_tree<T, D>(plan, width, options.method.tree()); };
     switch (plan.method) {
         case Method::BlockedHouseholder: {
             HouseholderPlan chosen;
@@ -185,7 +188,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
                                 SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
             chosen.reconstruct_rows =
                 chosen.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.scalar);
-            chosen.tree = trees(std::min(plan.panel_width, Tuning<D>::one_tree_cols), false);
+            chosen.tree = trees(std::min(plan.panel_width, Tuning<D>::max_tree_cols));
             plan.choices = chosen;
             break;
         }
@@ -193,7 +196,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             plan.panel_width = std::min(full, panel_width > 0 ? panel_width : Tuning<D>::tree_width);
             require_tree<D>("panel_width", plan.panel_width);
             plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
-            plan.choices = trees(plan.panel_width, true);
+            plan.choices = trees(plan.panel_width);
             break;
         case Method::ModifiedGramSchmidt:
         case Method::ClassicalGramSchmidt: choose_gram_schmidt<D>(plan, options.method); return plan;
@@ -201,7 +204,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             require_tree<D>("the number of columns of tsqr", full);
             plan.panel_width = full;
             plan.inner_block = Tuning<D>::inner_block(full);
-            plan.choices = trees(full, true);
+            plan.choices = trees(full);
             break;
         default: {
             plan.panel_width = by_tsqr ? full : Tuning<D>::tree_width;
@@ -210,7 +213,7 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
             plan.choices = CholeskyPlan{!falls_back ? Method::Auto
                                         : by_tsqr   ? Method::TSQR
                                                     : Method::CAQR,
-                                        trees(plan.panel_width, falls_back)};
+                                        trees(plan.panel_width)};
         }
     }
     return plan;
@@ -242,7 +245,7 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     if (options.method != Method::Auto) return by(options.method);
     const auto [panel_width, tree] = std::get<Auto>(options.method);
     if (tree.fan_in > 0 || tree.leaf_rows > 0) {
-        const bool fits_tsqr = n <= Tuning<D>::one_tree_cols && (panel_width == 0 || panel_width >= n);
+        const bool fits_tsqr = n <= Tuning<D>::max_tree_cols && (panel_width == 0 || panel_width >= n);
         return by(m >= n && fits_tsqr ? Method::TSQR : Method::CAQR);
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
@@ -379,18 +382,17 @@ std::string to_string(const Plan& plan) {
     if (is_gram_schmidt(plan.method)) {
         text += fmt::format("panels of {} columns by {}, reorthogonalization {}\n", plan.panel_width,
                             to_string(plan.gram_schmidt().panel), to_string(plan.gram_schmidt().reorthogonalization));
-    } else if (tree.batched_rows == 0 && (!is_cholesky(plan.method) || fallback != Method::Auto)) {
+    } else if (!is_cholesky(plan.method) || fallback != Method::Auto) {
         text += fmt::format("panels of {} columns", plan.panel_width);
         if (householder.last_width > 0) {
             text += fmt::format(", of {} where {} rows are left", householder.last_width, householder.last_rows);
         }
-        text += fmt::format(", T of {} columns\n", plan.inner_block);
+        text += plan.inner_block > 0 ? fmt::format(", T of {} columns\n", plan.inner_block) : "\n";
     }
-    if (tree.batched_rows > 0) {
-        text += fmt::format("trees of batches: leaves of {} rows\n", tree.batched_rows);
-    } else if (is_tree(plan.method) || is_tree(fallback)) {
-        text += fmt::format("trees: leaves of {} rows, domains of {} leaves, fan-in {}\n", tree.leaf_rows,
-                            tree.domain_leaves, tree.fan_in);
+    if (is_tree(plan.method) || is_tree(fallback)) {
+        text += fmt::format("trees{}: leaves of {} rows, ", tree.domain_leaves > 0 ? "" : " of batches", tree.leaf_rows);
+        if (tree.domain_leaves > 0) text += fmt::format("domains of {} leaves, ", tree.domain_leaves);
+        text += fmt::format("fan-in {}\n", tree.fan_in);
     }
     if (const auto& pivoting = plan.pivoting) {
         text += fmt::format("{} pivots{}", to_string(pivoting->kind),

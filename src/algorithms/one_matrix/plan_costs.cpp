@@ -75,6 +75,35 @@ void add_full_t(Plan& plan) {
     plan.bytes_moved += words * bytes_of(plan.scalar);
 }
 
+/// Adds the costs of trees of batches. Every level of a tree is read, written in the batch's format, read and written as
+/// Q. The columns right of a panel are read and written on every level.
+void add_batches(Plan& plan) {
+    const double k = number(std::min(plan.rows, plan.cols)), n = number(plan.cols);
+    const bool forms = plan.q == QForm::Explicit || plan.q == QForm::Reflectors;
+    const PanelColumns columns(plan);
+    double words = 0, held = 0;
+    for_each_sampled(columns.count(), [&](Index i, double weight) {
+        const Range cols = columns[i];
+        const double m = number(plan.rows - cols.begin), w = number(cols.size()), end = number(cols.end);
+        double rows = 0;
+        for (const BatchLevel& level : levels_of(plan.tree(), plan.rows - cols.begin, cols.size()))
+            rows += number(level.rows);
+        for (const double right : {n - end, k - end}) {
+            plan.flops += weight * (2 * rows * w * w + 4 * rows * w * right);
+            words += weight * 2 * rows * (w + right);
+            if (!forms) break;
+        }
+        // V, and the stacks of triangles
+        held += weight * (2 * rows - m) * w;
+    });
+    if (plan.q == QForm::Reflectors) {
+        plan.flops += reconstruction_flops(number(plan.rows), k);
+        words += 2 * number(plan.rows) * n;
+    }
+    plan.bytes_moved += words * bytes_of(plan.scalar);
+    plan.workspace_bytes = (held + 4 * k * n) * bytes_of(plan.scalar);
+}
+
 /// Adds the costs of Gram-Schmidt, by the halves of gram_schmidt.cpp. Selective reorthogonalization is counted as none.
 void add_gram_schmidt(Plan& plan) {
     const double m = number(plan.rows), nb = number(plan.panel_width);
@@ -205,18 +234,10 @@ void count_costs(Plan& plan) {
         return;
     }
     const bool lapack_format = plan.method == Method::BlockedHouseholder;
-    if (const Index leaf_rows = plan.tree().batched_rows; leaf_rows > 0) {
-        // all levels: A's rows, n of every leaf, and so on, each read, written in the batch's format, read and written
-        // as Q
-        const double rows = m / (1 - n / number(leaf_rows)), steps = none ? 1 : 2;
-        plan.flops = steps * 2 * rows * n * n + (reflectors ? reconstruction_flops(m, n) : 0);
-        plan.bytes_moved = (steps * 2 * rows / m + (reflectors ? 2 : 0)) * A_bytes;
-        plan.workspace_bytes = (2 * rows - m) * n * bytes_of(plan.scalar) + 4 * small_bytes;
-        return;
-    }
+    plan.flops = plan.bytes_moved = 0;
+    if (is_tree(plan.method) && plan.tree().domain_leaves == 0) return add_batches(plan);
     const bool forms_q = plan.q == QForm::Explicit || (reflectors && !lapack_format);
     const Index columns = std::min(plan.rows, plan.cols);
-    plan.flops = plan.bytes_moved = 0;
     double t_bytes = 0;
     if (plan.q.full_t && lapack_format) {
         add_full_t(plan);

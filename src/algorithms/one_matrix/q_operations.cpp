@@ -60,6 +60,7 @@ template <class T, class D>
 MatrixView<T, D> Factorization<T, D>::r() {
     if (ReflectorQ<T, D>* q = reflectors()) return q->forest.A.view().row_block({0, k()});
     if (ExplicitQ<T, D>* q = explicit_q()) return q->R.view();
+    if (TreeQ<T, D>* q = tree_q()) return q->R.view();
     if (RAlone<T, D>* alone = std::get_if<RAlone<T, D>>(&holder)) return alone->R.view();
     return {};
 }
@@ -124,6 +125,7 @@ void QR<T, D>::apply_q(Context<D>& ctx, Side side, Op op, MatrixView<T, D> C) co
         if (const auto* small = inside_->small_q(); small && SmallBatch<T, D>::applies_alone(m, B.cols)) {
             return small->batch->apply_q(ctx, op_left, one_member, one_of(MatrixView<const T, D>(B)), one_of(B));
         }
+        if (const auto* tree = inside_->tree_q()) return tree->apply_q(ctx, op_left, B);
         const Index width = wy.V.data ? wy.V.cols : inside_->plan.panel_width;
         const Arithmetic arithmetic = product_arithmetic<D>(inside_->plan, width, B.cols);
         const UnitColumns<T, D> unit(ctx, arithmetic, B);
@@ -154,6 +156,11 @@ Matrix<T, D> QR<T, D>::form_q(Context<D>& ctx) const {
         small->batch->form_q(ctx, one_member, one_of(Q.view()));
         return flipped(ctx, inside_->signs, std::move(Q));
     }
+    if (const auto* tree = inside_->tree_q()) {
+        Matrix<T, D> Q(ctx, rows(), inside_->k());
+        tree->form_q(ctx, Q.view());
+        return flipped(ctx, inside_->signs, std::move(Q));
+    }
     const ReflectorForest<T, D>& held = inside_->reflectors()->forest;
     ReflectorForest<T, D> forest;
     forest.panels = held.panels;
@@ -173,7 +180,7 @@ Matrix<T, D> QR<T, D>::take_q(Context<D>& ctx) && {
         Q = std::move(small->memory);
         small->batch->form_q(ctx, one_member, one_of(Q.view()));
         Q = flipped(ctx, inside_->signs, std::move(Q));
-    } else if (small || cols() > inside_->k()) {
+    } else if (small || inside_->tree_q() || cols() > inside_->k()) {
         Q = form_q(ctx);
     } else {
         auto& forest = inside_->reflectors()->forest;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 
+#include "algorithms/one_matrix/batch_tree.hpp"
 #include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/one_matrix/factorization.hpp"
 #include "algorithms/one_matrix/gram_schmidt.hpp"
@@ -27,9 +28,16 @@ namespace quoin {
 
 namespace {
 
-bool is_tree_of_batches(const Plan& plan) { return is_tree(plan.method) && plan.tree().batched_rows > 0; }
-/// Whether the method itself detects columns that are not finite or out of range.
-bool finds_range(const Plan& plan) { return plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan); }
+/// Whether one tree of batches factors A, which is only read.
+template <class D>
+bool is_tree_of_batches(const Plan& plan) {
+    return Tuning<D>::has_batched_trees && is_tree(plan.method) && plan.panel_width >= plan.cols;
+}
+/// Whether the method itself detects columns that are not finite or out of range. A tree of batches would wait for that.
+template <class D>
+bool finds_range(const Plan& plan) {
+    return plan.method == Method::CholeskyQR2 || (is_tree_of_batches<D>(plan) && plan.check_finite);
+}
 
 /// Returns a matrix in the caller's memory, or one without data.
 template <class T, class D>
@@ -61,14 +69,14 @@ public:
         f_.report.flops = plan_.flops;
     }
 
-    /// Factors A, which is moved from, and whose columns must be finite and scaled. CholeskyQR and trees of batches
-    /// check that themselves unless `checked`, and return false with A unchanged. `rest` prepares the columns right of
-    /// the first panel, on the context.
-    bool factor(Matrix<T, D>& A, bool checked, OverlappedWork rest = OverlappedWork()) {
-        forest_.A = std::move(A);
-        if (is_cholesky(plan_.method) || is_tree_of_batches(plan_)) {
-            if (is_cholesky(plan_.method) ? by_cholesky(checked) : by_batches(checked)) return true;
-            A = std::move(forest_.A);
+    /// Factors A, whose columns must be finite and scaled, in `memory`, which is moved from, and which has A, unless one
+    /// tree of batches reads A where it is. CholeskyQR and such a tree check the columns themselves unless `checked`, and
+    /// return false with A unchanged. `rest` prepares the columns right of the first panel, on the context.
+    bool factor(InputView<T, D> A, Matrix<T, D>& memory, bool checked, OverlappedWork rest = OverlappedWork()) {
+        forest_.A = std::move(memory);
+        if (is_cholesky(plan_.method) || is_tree_of_batches<D>(plan_)) {
+            if (is_cholesky(plan_.method) ? by_cholesky(checked) : by_batches(A, checked)) return true;
+            memory = std::move(forest_.A);
             return false;
         }
         if (is_gram_schmidt(plan_.method)) {
@@ -102,13 +110,8 @@ public:
             if (passes.state == Passes::State::Unusable && !checked) return false;
             fall_back(passes);
         }
-        if (const Index leaf_rows = plan_.tree().batched_rows; leaf_rows > 0) {
-            if (!tsqr_of_batches<T, D>(ctx_, leaf_rows, A, checked, {}, R.view())) return false;
-            hold_r(std::move(R));
-            return true;
-        }
         if (plan_.panel_width >= n) {
-            tsqr_r_only<T, D>(ctx_, plan_, A, R.view());
+            if (!tsqr_r_only<T, D>(ctx_, plan_, A, checked, R.view())) return false;
             hold_r(std::move(R));
             return true;
         }
@@ -123,7 +126,9 @@ private:
     using Passes = CholeskyPasses<T, D>;
 
     void by_reflectors(Method method, OverlappedWork rest = OverlappedWork()) {
-        if (is_tree(method) && plan_.tree().batched_rows > 0) return static_cast<void>(by_batches(true));
+        if constexpr (Tuning<D>::has_batched_trees) {
+            if (is_tree(method)) return static_cast<void>(by_batches(std::as_const(forest_.A).view(), true));
+        }
         std::optional<Plan> other;
         if (method != plan_.method) other.emplace(plan_).method = method;
         const Plan& plan = other ? *other : plan_;
@@ -135,8 +140,7 @@ private:
                 plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence && forest_.panels.size() > 1;
             if (by_recurrence) ST = Matrix<T, D>(ctx_, plan.rows, k_);
             factor_blocked_householder(ctx_, plan, forest_.view(), ST.view(), std::move(rest));
-        } else {
-            rest();
+        } else if constexpr (!Tuning<D>::has_batched_trees) {
             factor_trees(ctx_, forest_);
         }
         hold_panels(std::move(ST));
@@ -158,12 +162,23 @@ private:
         hold_reflectors(std::move(ST));
     }
 
-    bool by_batches(bool checked) {
-        const auto A = forest_.A.view();
-        Matrix<T, D> R = new_r();
-        if (!tsqr_of_batches<T, D>(ctx_, plan_.tree().batched_rows, A, checked, A, R.view())) return false;
-        if (plan_.q == QForm::Reflectors) reconstruct(R.view());
-        hold_as_planned(std::move(R));
+    /// Factors A by trees of batches, in the forest's memory if there are several panels. Q is formed there.
+    bool by_batches(InputView<T, D> A, bool checked) {
+        TreeQ<T, D> q{{}, new_r()};
+        if (!q.factor(ctx_, plan_, A, forest_.A.view(), checked)) return false;
+        if (plan_.q == QForm::Any) {
+            Matrix<T, D> memory = std::exchange(forest_, {}).A;
+            if (!checked && q.panels[0].tree.is_one_matrix()) {
+                auto one = std::make_unique<SmallBatch<T, D>>(std::move(q.panels[0].tree).take_matrix());
+                f_.holder.template emplace<SmallQ<T, D>>(std::move(one), std::move(memory));
+            } else {
+                f_.holder.template emplace<TreeQ<T, D>>(std::move(q));
+            }
+            return true;
+        }
+        if (plan_.q != QForm::None) q.form_q(ctx_, forest_.A.view().col_block({0, k_}));
+        if (plan_.q == QForm::Reflectors) reconstruct(q.R.view());
+        hold_as_planned(std::move(q.R));
         return true;
     }
 
@@ -321,9 +336,10 @@ void measure_accuracy(Context<D>& ctx, MatrixView<const T, D> A, QR<T, D>& f) {
 }
 
 /// Whether R can be computed while a column-major A is only read.
+template <class D>
 bool reads_only(const Plan& plan) {
     return plan.q == QForm::None && plan.rows >= plan.cols &&
-           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || is_tree_of_batches(plan));
+           (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || is_tree_of_batches<D>(plan));
 }
 
 /// Computes R alone. Copies A only if its columns have to be scaled, or if the device does not read its rows.
@@ -340,9 +356,9 @@ QR<T, D> r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan, ThinOutpu
         load<T>(ctx, A, copied.view());
         A = copied.view();
     };
-    if (A.by_rows && !Tuning<D>::reads_rows && !is_tree_of_batches(plan)) copy_it();
+    if (A.by_rows && !Tuning<D>::reads_rows && !is_tree_of_batches<D>(plan)) copy_it();
     // CholeskyQR sees in its first Gram matrix whether a scan is needed, and a tree of batches in its first triangles
-    if (!finds_range(plan) || !factorizer.factor_r_only(A, false)) {
+    if (!finds_range<D>(plan) || !factorizer.factor_r_only(A, false)) {
         if (A.by_rows && !Tuning<D>::reads_rows) copy_it();
         ColumnScaling<T, D> scaling(ctx, A);
         if (scaling.needed(ctx, plan.check_finite)) {
@@ -488,7 +504,7 @@ QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
 template <class T, class D>
 QR<T, D> factored_with_any_signs(Context<D>& ctx, InputView<T, D> A, const Plan& plan, Matrix<T, D> memory,
                                  ThinOutput<T, D> out) {
-    if (reads_only(plan) && !plan.pivoting) return r_alone<T, D>(ctx, A, plan, out);
+    if (reads_only<D>(plan) && !plan.pivoting) return r_alone<T, D>(ctx, A, plan, out);
     const bool in_memory = A.data == memory.data(), verify = plan.verify && plan.q != QForm::None;
     Matrix<T, D> original;
     if (verify && (A.by_rows || in_memory)) {
@@ -504,8 +520,16 @@ QR<T, D> factored_with_any_signs(Context<D>& ctx, InputView<T, D> A, const Plan&
     if (plan.pivoting && plan.pivoting->chosen_first && plan.q == QForm::None) {
         if (auto f = pivoted_r_alone<T, D>(ctx, A, plan)) return std::move(*f);
     }
-    if (!memory.data()) memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
-    if (!in_memory) load<T>(ctx, A, memory.view());
+    const auto load_it = [&] {
+        if (!memory.data()) memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
+        if (!in_memory) load<T>(ctx, A, memory.view());
+    };
+    const bool finds = finds_range<D>(plan), is_read = is_tree_of_batches<D>(plan) && finds;
+    if (!is_read) {
+        load_it();
+    } else if (plan.q != QForm::Any && !memory.data()) {
+        memory = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
+    }
     if (plan.pivoting) {
         QR<T, D> f = with_pivots<T, D>(ctx, plan, std::move(memory));
         if (verify) measure_accuracy<T, D>(ctx, given, f);
@@ -515,27 +539,25 @@ QR<T, D> factored_with_any_signs(Context<D>& ctx, InputView<T, D> A, const Plan&
     QR<T, D> f = Inside::planned<T, D>(plan);
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held, out);
-    if (!finds_range(plan) || !factorizer.factor(memory, false)) {
+    if (!finds || !factorizer.factor(is_read ? A : InputView<T, D>(memory.view()), memory, false)) {
+        if (is_read) load_it();
         // on a GPU the scan of A is read after the factorization, unless the method waits for the device anyway:
         // CholeskyQR, which would refuse A first, and Gram-Schmidt
         const bool at_once = !Tuning<D>::asynchronous || is_cholesky(plan.method) || is_gram_schmidt(plan.method);
         const bool blocked = plan.method == Method::BlockedHouseholder;
         // one scan of all of A costs less than the multiprocessors that the first panel would leave to a scan of the
         // rest
-        const bool all = at_once || is_tree_of_batches(plan) || (blocked && plan.arithmetic == Arithmetic::Native);
+        const bool all = at_once || !blocked || plan.arithmetic == Arithmetic::Native;
         ColumnScaling<T, D> scaling(ctx, memory.view(), plan.arithmetic,
                                     all ? plan.cols : std::min(plan.panel_width, plan.cols));
-        const SideWork side(ctx);
         const bool is_scaled =
             !at_once || scaling.needed(ctx, plan.check_finite) || plan.arithmetic != Arithmetic::Native;
         if (is_scaled) scaling.scale(ctx, memory.view());
         OverlappedWork rest;
         if (scaling.tail_cols() > 0) {
-            // trees do not touch the columns right of their first panel before its leaves are factored
-            rest = OverlappedWork(
-                [&, view = memory.view()] { scaling.scale_tail(blocked ? ctx : side_stream(ctx), view); });
+            rest = OverlappedWork([&, view = memory.view()] { scaling.scale_tail(ctx, view); });
         }
-        factorizer.factor(memory, true, std::move(rest));
+        factorizer.factor(memory.view(), memory, true, std::move(rest));
         if (is_scaled) scaling.unscale(ctx, Part::Upper, held.r());
         if (!at_once && plan.check_finite) scaling.needed(ctx, true);
     }

@@ -60,10 +60,10 @@ struct ReflectorForest {
 template <class T, class D>
 void lay_out_panels(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest);
 
-/// C := op(Q_levels) C, Q_levels the nodes of a panel's tree, above its leaves.
+/// C := op(Q_panel) C. C has the panel's rows. `arithmetic` is for a panel in LAPACK's format, as all are on a GPU.
 template <class T, class D>
-void apply_levels(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
-                  MatrixView<T, D> C);
+void apply_tree(Context<D>& ctx, const PanelTree& tree, Op op, MatrixView<const T, D> V, MatrixView<const T, D> Tf,
+                MatrixView<T, D> C, Arithmetic arithmetic = Arithmetic::Native);
 
 /// C := op(Q) C. C has m rows. `arithmetic` is for panels in LAPACK's format.
 template <class T, class D>

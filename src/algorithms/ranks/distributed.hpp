@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "algorithms/one_matrix/batch_tree.hpp"
 #include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/one_matrix/tsqr_caqr.hpp"
@@ -31,26 +32,67 @@ Plan plan_reflectors(const Context<D>& ctx, Index m, Index n, TreeOptions tree =
     options.check_finite = false;
     return plan_qr<T>(ctx, m, n, options);
 }
+/// Q of a leaf of the tree of ranks, factored by a plan of `plan_reflectors`.
 template <class T, class D>
-void factor_reflectors(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest) {
-    lay_out_panels(ctx, plan, forest);
-    if (plan.method == Method::TSQR) {
-        factor_trees(ctx, forest);
-    } else {
-        factor_blocked_householder(ctx, plan, forest.view());
+class LeafQ {
+public:
+    LeafQ() = default;
+    /// Factors A, and computes R (k×n).
+    LeafQ(Context<D>& ctx, const Plan& plan, Matrix<T, D>&& A, MatrixView<T, D> R) : m_(plan.rows), k_(R.rows) {
+        if constexpr (Tuning<D>::has_batched_trees) {
+            if (plan.method == Method::TSQR) {
+                TreeQ<T, D> tree{{}, Matrix<T, D>::over(R)};
+                tree.factor(ctx, plan, A.view(), A.view(), true);
+                tree.R = {};
+                tree_ = std::make_shared<const TreeQ<T, D>>(std::move(tree));
+                return;
+            }
+        }
+        forest_.A = std::move(A);
+        lay_out_panels(ctx, plan, forest_);
+        if constexpr (Tuning<D>::has_batched_trees) {
+            factor_blocked_householder(ctx, plan, forest_.view());
+        } else {
+            factor_trees(ctx, forest_);
+        }
+        copy_triangle<T>(ctx, forest_.A.view().row_block({0, k_}), R);
     }
-}
-/// Forms the thin Q times E (upper triangular, as wide as Q) in place of the reflectors; without E the thin Q.
-template <class T, class D>
-void form_q_times(Context<D>& ctx, ReflectorForest<T, D>& forest, MatrixView<const T, D> E) {
-    const bool is_tree = forest.panels.size() <= 1 && forest.A.cols() <= Tuning<D>::max_tree_cols;
-    if (is_tree || E.cols == 0) return form_q_in_place<T, D>(ctx, forest.view(), Arithmetic::Native, E);
-    Matrix<T, D> QE(ctx, forest.A.rows(), E.cols);
-    set_zero(ctx, QE.view());
-    copy_triangle<T>(ctx, E, QE.view().row_block({0, E.rows}));
-    apply_forest<T, D>(ctx, std::as_const(forest).view(), Op::None, QE.view());
-    forest.A = std::move(QE);
-}
+    LeafQ copy(Context<D>& ctx) const {
+        LeafQ twin;
+        twin.m_ = m_, twin.k_ = k_;
+        twin.tree_ = tree_;
+        twin.forest_ = {forest_.panels, copy_of<T, D>(ctx, forest_.A.view()), copy_of<T, D>(ctx, forest_.Tf.view())};
+        return twin;
+    }
+    /// C := op(Q) C. C has m rows.
+    void apply(Context<D>& ctx, Op op, MatrixView<T, D> C) const {
+        if (tree_) return tree_->apply_q(ctx, op, C);
+        apply_forest<T, D>(ctx, forest_.view(), op, C);
+    }
+    /// Returns the thin Q times E (upper triangular, k×k); without E the thin Q.
+    Matrix<T, D> form(Context<D>& ctx, MatrixView<const T, D> E) && {
+        const bool is_blocked = Tuning<D>::has_batched_trees && !tree_;
+        if (tree_ || (is_blocked && E.data)) {
+            Matrix<T, D> Q(ctx, m_, k_);
+            if (tree_) {
+                tree_->form_q(ctx, Q.view(), E);
+            } else {
+                set_zero(ctx, Q.view());
+                copy_triangle<T>(ctx, E, Q.view().row_block({0, k_}));
+                apply(ctx, Op::None, Q.view());
+            }
+            return Q;
+        }
+        form_q_in_place<T, D>(ctx, forest_.view(), Arithmetic::Native, E);
+        Matrix<T, D> Q = std::move(forest_.A);
+        return Q.cols() > k_ ? copy_of<T, D>(ctx, std::as_const(Q).view().col_block({0, k_})) : std::move(Q);
+    }
+
+private:
+    Index m_ = 0, k_ = 0;
+    ReflectorForest<T, D> forest_;             // on the host, and of more columns than a GPU's trees have
+    std::shared_ptr<const TreeQ<T, D>> tree_;  // on a GPU
+};
 
 /// Returns the plan for the matrix of all ranks: by Gram passes as on one process, and by TSQR otherwise.
 template <class T, class D>
@@ -228,49 +270,58 @@ private:
     Matrix<T, D> all_, part_;
 };
 
-/// A node of the tree whose head is this rank: [R_head; R_member] = H [R; 0]. V overwrites R_member if the device's
-/// trees are wide enough, and both otherwise.
+/// A node of the tree whose head is this rank: [R_head; R_member] = H [R; 0].
 template <class T, class D>
 class RankNode {
 public:
     RankNode(Context<D>& ctx, int member_, Index n)
-        : member(member_), n_(n), tree_{2 * n, n, Tuning<D>::inner_block(n), n, n, 2} {
-        H_.A = Matrix<T, D>(ctx, 2 * n, n);
-        if (is_tree()) H_.Tf = Matrix<T, D>(ctx, tree_.inner_block, tree_.t_cols());
+        : member(member_), n_(n), tree_{2 * n, n, Tuning<D>::inner_block(n), n, n, 2}, A_(ctx, 2 * n, n) {
+        if constexpr (!Tuning<D>::has_batched_trees) Tf_ = Matrix<T, D>(ctx, tree_.inner_block, tree_.t_cols());
     }
     RankNode copy(Context<D>& ctx) const {
         RankNode twin(ctx, member, n_);
-        twin.H_ = {H_.panels, copy_of<T, D>(ctx, H_.A.view()), copy_of<T, D>(ctx, H_.Tf.view())};
+        twin.A_ = copy_of<T, D>(ctx, A_.view());
+        twin.Tf_ = copy_of<T, D>(ctx, Tf_.view());
+        twin.H_ = H_.copy(ctx);
         return twin;
     }
-    MatrixView<T, D> upper() { return H_.A.view().row_block({0, n_}); }
-    MatrixView<T, D> lower() { return H_.A.view().row_block({n_, 2 * n_}); }
+    MatrixView<T, D> upper() { return A_.view().row_block({0, n_}); }
+    MatrixView<T, D> lower() { return A_.view().row_block({n_, 2 * n_}); }
 
     /// Factors upper() and lower(), triangles with zeros below. R is in upper() afterwards.
     void factor(Context<D>& ctx) {
-        if (is_tree()) return factor_nodes<T>(ctx, tree_, 0, H_.A.view(), H_.Tf.view());
-        factor_reflectors(ctx, plan_reflectors<T>(ctx, 2 * n_, n_), H_);
+        if constexpr (Tuning<D>::has_batched_trees) {
+            Matrix<T, D> stacked = std::exchange(A_, Matrix<T, D>(ctx, 2 * n_, n_));
+            H_ = LeafQ<T, D>(ctx, plan_reflectors<T>(ctx, 2 * n_, n_), std::move(stacked), upper());
+        } else {
+            factor_nodes<T>(ctx, tree_, 0, A_.view(), Tf_.view());
+        }
     }
     /// C := op(H) C. C has 2n rows.
     void apply(Context<D>& ctx, Op op, MatrixView<T, D> C) const {
-        if (is_tree()) return apply_nodes<T>(ctx, tree_, 0, op, H_.A.view(), H_.Tf.view(), C);
-        apply_forest<T, D>(ctx, H_.view(), op, C);
+        if constexpr (Tuning<D>::has_batched_trees) {
+            H_.apply(ctx, op, C);
+        } else {
+            apply_nodes<T>(ctx, tree_, 0, op, A_.view(), Tf_.view(), C);
+        }
     }
     /// [upper(); lower()] := H [E; 0] for an upper triangular E. Both become upper triangular.
     void form(Context<D>& ctx, MatrixView<const T, D> E) {
-        if (!is_tree()) return form_q_times(ctx, H_, E);
-        store_triangle<T>(ctx, E, upper());
-        form_nodes<T>(ctx, tree_, 0, H_.A.view(), H_.Tf.view());
+        if constexpr (Tuning<D>::has_batched_trees) {
+            A_ = std::move(H_).form(ctx, E);
+        } else {
+            store_triangle<T>(ctx, E, upper());
+            form_nodes<T>(ctx, tree_, 0, A_.view(), Tf_.view());
+        }
     }
 
     int member = 0;
 
 private:
-    bool is_tree() const { return n_ <= Tuning<D>::max_tree_cols; }
-
     Index n_;
-    PanelTree tree_;
-    ReflectorForest<T, D> H_;  // no panels if it is a tree of one node
+    PanelTree tree_;       // on the host, of one node, with V and R in A
+    Matrix<T, D> A_, Tf_;  // the triangles
+    LeafQ<T, D> H_;        // on a GPU
 };
 
 /// The data of a DistributedQR.
@@ -283,7 +334,7 @@ struct DistributedFactorization {
     Matrix<T, D> R;  ///< k×n: on the root of the tree, or on all ranks after Gram passes
     bool holds_q = false, is_explicit = false;
     Matrix<T, D> Q;                     ///< explicit: this rank's rows, without a tree
-    ReflectorForest<T, D> leaf;         ///< of a leader's rows: one panel
+    LeafQ<T, D> leaf;                   ///< of a leader's rows
     std::vector<RankNode<T, D>> nodes;  ///< of a leader, in the order of the levels
     int head = -1;                      ///< of a leader: the rank that absorbs its R
 

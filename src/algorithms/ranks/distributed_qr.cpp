@@ -300,11 +300,9 @@ private:
             const Plan plan = plan_reflectors<T>(ctx_, h, n_, options_.method.tree());
             if (!wants_q() && h >= n_ && plan.method == Method::TSQR) {
                 const auto A = is_copy ? std::as_const(group).view() : A_;
-                return tsqr_r_only<T, D>(ctx_, plan, A, f_.R.view());
+                return static_cast<void>(tsqr_r_only<T, D>(ctx_, plan, A, true, f_.R.view()));
             }
-            f_.leaf.A = is_copy ? std::move(group) : copy_of<T, D>(ctx_, A_);
-            factor_reflectors(ctx_, plan, f_.leaf);
-            copy_triangle<T>(ctx_, f_.leaf.A.view().row_block({0, f_.k()}), f_.R.view());
+            f_.leaf = LeafQ<T, D>(ctx_, plan, is_copy ? std::move(group) : copy_of<T, D>(ctx_, A_), f_.R.view());
             if (!wants_q()) f_.leaf = {};
         });
     }
@@ -355,8 +353,7 @@ public:
     }
 
     /// Returns this rank's rows of Q. `nodes` and `leaf`: f's own, or copies of them; both are lost.
-    Matrix<T, D> form(Context<D>& ctx, JointCall& call, ReflectorForest<T, D>& leaf,
-                      std::vector<RankNode<T, D>>& nodes) {
+    Matrix<T, D> form(Context<D>& ctx, JointCall& call, LeafQ<T, D>& leaf, std::vector<RankNode<T, D>>& nodes) {
         Matrix<T, D> C;
         if (f_.leads()) {
             if (f_.head >= 0) call.hear(f_.comm->template receive<T>(ctx, packed_.view(), f_.head));
@@ -374,9 +371,7 @@ public:
             }
             call.attempt([&] {
                 throw_if_stopped(ctx);
-                form_q_times<T, D>(ctx, leaf, E_.view());
-                C = std::move(leaf.A);
-                if (C.cols() > f_.k()) C = copy_of<T, D>(ctx, std::as_const(C).view().col_block({0, f_.k()}));
+                C = std::move(leaf).form(ctx, E_.view());
             });
         }
         lent_.scatter(ctx, call, std::move(C), Q_);
@@ -444,7 +439,7 @@ Matrix<T, D> ThinProduct<T, D>::project(Context<D>& ctx, JointCall& call, Matrix
     // [C₁; C₂] := Q_iᵀC
     call.attempt([&] {
         throw_if_stopped(ctx);
-        apply_forest<T, D>(ctx, f_.leaf.view(), Op::Transpose, C.view());
+        f_.leaf.apply(ctx, Op::Transpose, C.view());
         copy<T>(ctx, C.view().row_block({0, k}), top_.view());
         add_norms(C.view().row_block({k, C.rows()}));
     });
@@ -496,7 +491,7 @@ Matrix<T, D> ThinProduct<T, D>::expand(Context<D>& ctx, JointCall& call, MatrixV
             throw_if_stopped(ctx);
             copy<T>(ctx, top_.view(), X_.view().row_block({0, k}));
             set_zero(ctx, X_.view().row_block({k, X_.rows()}));
-            apply_forest<T, D>(ctx, f_.leaf.view(), Op::None, X_.view());
+            f_.leaf.apply(ctx, Op::None, X_.view());
         });
     }
     lent_.scatter(ctx, call, std::move(X_), rows);
@@ -581,7 +576,7 @@ Matrix<T, D> DistributedQR<T, D>::form_q(Context<D>& ctx) const {
     const auto& f = *inside_;
     JointCall call(host_context(ctx), *f.comm, RankOperation::FormQ);
     Matrix<T, D> Q;
-    ReflectorForest<T, D> leaf;
+    LeafQ<T, D> leaf;
     std::vector<RankNode<T, D>> nodes;
     std::optional<QFormer<T, D>> former;
     call.attempt([&] {
@@ -591,7 +586,7 @@ Matrix<T, D> DistributedQR<T, D>::form_q(Context<D>& ctx) const {
             return;
         }
         former.emplace(ctx, f);
-        leaf = {f.leaf.panels, copy_of<T, D>(ctx, f.leaf.A.view()), copy_of<T, D>(ctx, f.leaf.Tf.view())};
+        leaf = f.leaf.copy(ctx);
         for (const auto& node : f.nodes) nodes.push_back(node.copy(ctx));
     });
     call.agree();

@@ -25,7 +25,6 @@ public:
     /// Returns the side stream. Its next work runs after all work enqueued on the context.
     Context<D>& fork() { return side_stream(ctx_); }
     void join() { wait_for(ctx_, side_); }
-    bool is_apart() const { return &ctx_ != &side_; }
 
 private:
     Context<D>& ctx_;

@@ -11,7 +11,7 @@ namespace quoin {
 template <class D>
 Options streaming_options(const Context<D>&, Index m, Index n, QForm q) {
     Options options;
-    options.method = m < n ? Method::BlockedHouseholder : n <= Tuning<D>::one_tree_cols ? Method::TSQR : Method::CAQR;
+    options.method = m < n ? Method::BlockedHouseholder : n <= Tuning<D>::max_tree_cols ? Method::TSQR : Method::CAQR;
     options.q = q;
     options.check_finite = false;
     return options;

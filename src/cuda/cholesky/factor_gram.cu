@@ -11,6 +11,7 @@
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/solver.hpp"
 #include "cuda/triangles/triangle_columns.cuh"
 
@@ -104,8 +105,7 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     auto& state = ctx.state();
     Arena::Frame frame(ctx);
     Inspection* found = frame.take<Inspection>(1);
-    inspect_upper_kernel<<<1, block_threads, 0, ctx.stream()>>>(G, low, high, found);
-    check_launch("inspect_upper_kernel");
+    launch(ctx.stream(), inspect_upper_kernel, {1, block_threads}, G, low, high, found);
     const auto S = frame.matrix<double>(n, n);
     copy<double>(ctx, G, S);
     int size = 0;
@@ -114,34 +114,29 @@ void factor_gram_wide(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low
     double* work = frame.take<double>(size);
     int* info = frame.take<int>(1);
     QUOIN_CUDA_CHECK(cusolverDnDpotrf(state.solver(), CUBLAS_FILL_MODE_UPPER, width, S.data, width, work, size, info));
-    find_pivot_kernel<<<1, block_threads, 0, ctx.stream()>>>(S, info, found);
-    check_launch("find_pivot_kernel");
+    launch(ctx.stream(), find_pivot_kernel, {1, block_threads}, S, info, found);
     for_each_element(ctx, n, n, [=] __device__(Index i, Index j) {
         if (demands.step == 0 || !certificate->refused()) R.data[i + j * R.ld] = i <= j ? S.data[i + j * n] : 0.0;
     });
     double* squares = frame.take<double>(n);
     if (demands.asks_condition()) {
         const auto W = frame.matrix<double>(n, n);
-        unit_columns_kernel<double><<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(R, W, {}, nullptr);
-        check_launch("unit_columns_kernel");
+        launch(ctx.stream(), unit_columns_kernel<double>, {static_cast<unsigned>(width), 32}, R, W, ColumnScales(),
+               static_cast<double*>(nullptr));
         // S = W⁻¹
         set_identity<double>(ctx, 0, S);
         trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
-        column_sums_kernel<true>
-            <<<static_cast<unsigned>(width), 32, 0, ctx.stream()>>>(MatrixView<const double, Cuda>(S), squares);
-        check_launch("column_sums_kernel");
+        launch(ctx.stream(), column_sums_kernel<true, double>, {static_cast<unsigned>(width), 32}, S, squares);
     }
-    decide_kernel<<<1, 32, 0, ctx.stream()>>>(found, demands, width, squares, certificate);
-    check_launch("decide_kernel");
+    launch(ctx.stream(), decide_kernel, {1, 32}, found, demands, width, squares, certificate);
 }
 
 /// Factors a Gram matrix of any width under all demands but the one on an eigenvalue.
 void factor(Context<Cuda>& ctx, MatrixView<double, Cuda> G, double low, double high, const GramDemands& demands,
             MatrixView<double, Cuda> R, Certificate* certificate) {
-    if (choose_cholesky(G.cols) == SquareKernel::Library)
+    if (choose_cholesky(G.cols, ctx.state().kernels) == SquareKernel::Library)
         return factor_gram_wide(ctx, G, low, high, demands, R, certificate);
-    QUOIN_CUDA_CHECK(cuda::factor_gram(static_cast<int>(G.cols), G.data, G.ld, low, high, demands, R.data, R.ld,
-                                       certificate, ctx.stream()));
+    cuda::factor_gram(ctx, G, low, high, demands, R, certificate);
 }
 
 /// Refuses a certificate if the one of G − λ diag(G) is refused.
@@ -170,8 +165,7 @@ void factor_gram(Context<D>& ctx, View<Sum<T, D>, D> G, GramDemands demands, Vie
     }
     factor(ctx, G, low, high, demands, R, certificate.data);
     if (shifted) {
-        demand_eigenvalue_kernel<<<1, 1, 0, ctx.stream()>>>(shifted, demands.step, certificate.data);
-        check_launch("demand_eigenvalue_kernel");
+        launch(ctx.stream(), demand_eigenvalue_kernel, {1, 1}, shifted, demands.step, certificate.data);
     }
     ctx.state().add_flops((demands.asks_condition() ? 2.0 : 1.0) / 3.0 * n * n * n);
 }

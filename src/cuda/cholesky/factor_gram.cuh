@@ -45,6 +45,8 @@
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/ceil_div.cuh"
+#include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -358,18 +360,14 @@ __global__ void __launch_bounds__(factor_threads, 1)
 
 /// R (n×n, zeros below; may be G) and the certificate; nothing where that is refused. low < diag(G) < high is demanded
 /// first. 0 < n <= 192. Does not wait.
-inline cudaError_t factor_gram(int n, const double* G, Index ldg, double low, double high, const GramDemands& demands,
-                               double* R, Index ldr, Certificate* certificate, cudaStream_t stream) {
-    const auto launch = [&]<int units>() {
-        factor_gram_kernel<units><<<1, factor_threads, 0, stream>>>(n, G, ldg, low, high, demands, R, ldr, certificate);
-        return cudaGetLastError();
-    };
-    const int units = tiles_of_warp(ceil_div(n, 8));
-    if (units <= 2) return launch.template operator()<2>();
-    if (units <= 4) return launch.template operator()<4>();
-    if (units <= 7) return launch.template operator()<7>();
-    if (units <= 11) return launch.template operator()<11>();
-    return cudaErrorInvalidValue;
+inline void factor_gram(Context<Cuda>& ctx, MatrixView<const double, Cuda> G, double low, double high,
+                        const GramDemands& demands, MatrixView<double, Cuda> R, Certificate* certificate) {
+    constexpr int sizes[] = {2, 4, 7, 11};
+    const int n = static_cast<int>(G.cols), tiles = tiles_of_warp(ceil_div(n, 8));
+    with_row<std::size(sizes)>(first_row(sizes, [&](int units) { return tiles <= units; }), [&](auto row) {
+        launch(ctx.stream(), factor_gram_kernel<sizes[row]>, {1, factor_threads}, n, G.data, G.ld, low, high, demands,
+               R.data, R.ld, certificate);
+    });
 }
 
 }  // namespace quoin::cuda

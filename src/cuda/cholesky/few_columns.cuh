@@ -14,13 +14,15 @@
 
 #include <algorithm>
 
+#include "cuda/arch/sm70_vector.cuh"
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/cholesky/factors.cuh"
-#include "cuda/elements/column_vectors.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/products/gram_parts.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -145,12 +147,14 @@ int few_columns_grid(Index m, int n, int multiprocessors) {
 
 /// m > 0, 0 < n <= 8, at most `max_factors` factors; X, parts and certificate may each be null.
 template <class T>
-cudaError_t few_columns(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
-                        const Certificate* certificate, int multiprocessors, cudaStream_t stream) {
-    return with_constant<1, few_cols>(n, [&](auto cols) {
-        const auto grid = static_cast<unsigned>(few_columns_grid<T>(m, n, multiprocessors));
-        return launch(few_columns_kernel<T, cols>, {grid, few_threads(cols), 0}, stream, m, A, lda, factors, X, ldx,
-                      parts, certificate);
+void few_columns(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& factors, MatrixView<T, Cuda> X,
+                 double* parts, const Certificate* certificate) {
+    const Index m = A.rows;
+    const int n = static_cast<int>(A.cols);
+    with_constant<1, few_cols>(n, [&](auto cols) {
+        const auto grid = static_cast<unsigned>(few_columns_grid<T>(m, n, ctx.state().multiprocessors));
+        launch(ctx.stream(), few_columns_kernel<T, cols>, {grid, few_threads(cols), 0}, m, A.data, A.ld, factors,
+               X.data, X.ld, parts, certificate);
     });
 }
 

@@ -19,10 +19,12 @@
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/cholesky/factor_blocks.cuh"
 #include "cuda/cholesky/factors.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/products/gram_parts.cuh"
 #include "cuda/products/row_tiles.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -192,16 +194,18 @@ int narrow_grid(Index m, int n, int multiprocessors) {
 
 /// m > 0, 0 < n <= 64, at most `max_factors` factors; X, parts and certificate may each be null.
 template <class T>
-cudaError_t narrow(Index m, int n, const T* A, Index lda, const Factors& factors, T* X, Index ldx, double* parts,
-                   const Certificate* certificate, int multiprocessors, cudaStream_t stream) {
-    return with_constant<1, narrow_cols / 8>(ceil_div(n, 8), [&](auto tiles) {
+void narrow(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& factors, MatrixView<T, Cuda> X,
+            double* parts, const Certificate* certificate) {
+    const Index m = A.rows;
+    const int n = static_cast<int>(A.cols);
+    with_constant<1, narrow_cols / 8>(ceil_div(n, 8), [&](auto tiles) {
         constexpr int col_tiles = tiles;
         constexpr int slot_bytes = narrow_warps * narrow_slots * 8 * col_tiles * narrow_ld<T> * int(sizeof(T));
         static_assert(unit_count(col_tiles, fused_height) * 128 * int(sizeof(double)) <= slot_bytes);
         const std::size_t bytes = sizeof(double) * 64 * factors.count * factor_block_count(col_tiles) + slot_bytes;
-        const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, multiprocessors));
-        return launch(narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, stream, m, n, A, lda, factors, X,
-                      ldx, parts, certificate);
+        const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, ctx.state().multiprocessors));
+        launch(ctx.stream(), narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, m, n, A.data, A.ld, factors,
+               X.data, X.ld, parts, certificate);
     });
 }
 

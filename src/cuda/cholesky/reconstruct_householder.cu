@@ -11,6 +11,7 @@
 #include "cuda/cholesky/reconstruct_top.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "primitives/generic/reconstruct_top.hpp"
 
 namespace quoin {
@@ -106,13 +107,11 @@ void signed_lu(Context<D>& ctx, View<T, D> Q, View<T, D> signs) {
     const Index n = Q.rows;
     for (Index c = 0; c < n; c += lu_width) {
         const Index k = std::min<Index>(lu_width, n - c), rest = n - c - k;
-        lu_diagonal_kernel<T>
-            <<<1, lu_width * lu_width, 0, ctx.stream()>>>(static_cast<int>(k), Q.at(c, c), Q.ld, signs.at(c, 0));
-        check_launch("lu_diagonal_kernel");
+        launch(ctx.stream(), lu_diagonal_kernel<T>, {1, lu_width * lu_width}, static_cast<int>(k), Q.at(c, c), Q.ld,
+               signs.at(c, 0));
         if (rest == 0) break;
         const dim3 grid(static_cast<unsigned>((rest + border_threads - 1) / border_threads), 2);
-        lu_border_kernel<T><<<grid, border_threads, 0, ctx.stream()>>>(rest, Q.at(c, c), Q.ld);
-        check_launch("lu_border_kernel");
+        launch(ctx.stream(), lu_border_kernel<T>, {grid, border_threads}, rest, Q.at(c, c), Q.ld);
         // Q₂₂ −= L₂₁ U₁₂
         const Range next = {c + k, n}, here = {c, c + k};
         gemm<T>(ctx, Op::None, Op::None, -1, Q.block(next, here), Q.block(here, next), 1, Q.block(next, next));
@@ -124,9 +123,8 @@ template <class T, class D>
 void drop_unit_reflectors(Context<D>& ctx, View<T, D> A, View<T, D> R, View<T, D> Tf, View<T, D> signs,
                           CertificateView<D> certificate) {
     if (A.cols == 0) return;
-    drop_if_unit_kernel<T><<<static_cast<unsigned>(small_size(A.cols)), unit_threads, 0, ctx.stream()>>>(
-        A, R, Tf, signs, certificate.data);
-    check_launch("drop_if_unit_kernel");
+    launch(ctx.stream(), drop_if_unit_kernel<T>, {static_cast<unsigned>(small_size(A.cols)), unit_threads}, A, R, Tf,
+           signs, certificate.data);
 }
 
 template <class T, class D>
@@ -135,14 +133,12 @@ void reconstruct_top(Context<D>& ctx, View<const T, D> A, View<const Sum<T, D>, 
                      CertificateView<D> certificate) {
     const Index n = A.cols;
     if (n == 0) return;
-    if (choose_reconstruction(n) == SquareKernel::Library)
+    if (choose_reconstruction(n, ctx.state().kernels) == SquareKernel::Library)
         return reconstruct_top_in_steps<T>(ctx, A, Y, limit, R, V, Tf, U, signs, certificate);
     Arena::Frame frame(ctx);
     const auto L = frame.matrix<T>(n, n);
-    QUOIN_CUDA_CHECK(
-        cuda::reconstruct_top<T>({static_cast<int>(n), A.data, A.ld, Y.data, Y.ld, R.data, R.ld, V.data, V.ld, Tf.data,
-                                  Tf.ld, U.data, U.ld, L.data, L.ld, signs.data, limit, certificate.data},
-                                 ctx.stream()));
+    cuda::reconstruct_top<T>(ctx, {static_cast<int>(n), A.data, A.ld, Y.data, Y.ld, R.data, R.ld, V.data, V.ld, Tf.data,
+                                   Tf.ld, U.data, U.ld, L.data, L.ld, signs.data, limit, certificate.data});
     ctx.state().add_flops((Y.data ? 10.0 : 7.0) / 3.0 * n * n * n);
 }
 

@@ -30,6 +30,7 @@
 #include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -278,11 +279,11 @@ __global__ void __launch_bounds__(top_threads(col_tiles), 1) reconstruct_top_ker
 
 /// 0 < n <= 128. Does not wait.
 template <class T>
-cudaError_t reconstruct_top(const TopOperands<T>& operands, cudaStream_t stream) {
-    return with_constant<1, 4>(ceil_div(operands.n, 32), [&](auto fours) {
+void reconstruct_top(Context<Cuda>& ctx, const TopOperands<T>& operands) {
+    with_constant<1, 4>(ceil_div(operands.n, 32), [&](auto fours) {
         constexpr int col_tiles = 4 * fours;
-        return launch(reconstruct_top_kernel<T, col_tiles>, {1, top_threads(col_tiles), sizeof(TopShared<col_tiles>)},
-                      stream, operands);
+        launch(ctx.stream(), reconstruct_top_kernel<T, col_tiles>,
+               {1, top_threads(col_tiles), sizeof(TopShared<col_tiles>)}, operands);
     });
 }
 

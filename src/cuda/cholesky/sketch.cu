@@ -4,6 +4,7 @@
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"
 #include "cuda/tuning.hpp"
 
@@ -62,7 +63,7 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
     const SketchGrid grid(A.rows, n, ctx.state().multiprocessors);
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(grid.parts * B.rows * B.cols);
-    QUOIN_CUDA_CHECK(cuda::sketch(A.rows, n, A.data, A.ld, seed, grid, parts, ctx.stream()));
+    cuda::sketch<T>(ctx, A, seed, grid, parts);
     sum_parts<double, double>(ctx, grid.parts, parts, false, false, B);
     ctx.state().add_flops(static_cast<double>(sketch_parts) * A.rows * n);
 }
@@ -79,8 +80,7 @@ void perturb(Context<D>& ctx, Perturbation W, double size, View<const Sum<T, D>,
     if (A.cols == 0) return;
     Arena::Frame frame(ctx);
     double* const sizes = frame.take<double>(A.cols);
-    perturbation_sizes_kernel<<<static_cast<unsigned>(small_size(A.cols)), 32, 0, ctx.stream()>>>(R, size, sizes);
-    check_launch("perturbation_sizes_kernel");
+    launch(ctx.stream(), perturbation_sizes_kernel, {static_cast<unsigned>(small_size(A.cols)), 32}, R, size, sizes);
     if (W == Perturbation::Identity) {
         return for_each_element(ctx, std::min(A.rows, A.cols), 1,
                                 [=] __device__(Index j, Index) { A.data[j + j * A.ld] += static_cast<T>(sizes[j]); });
@@ -94,8 +94,7 @@ void fill_zero_columns(Context<D>& ctx, double size, Index seed, View<T, D> A, V
     for_each_element(ctx, A.cols, 1, [=] __device__(Index j, Index) { exponents.data[j] = clearing_exponent; });
     const dim3 grid(static_cast<unsigned>(std::min<Index>((A.rows + 4095) / 4096, 1024)),
                     static_cast<unsigned>(std::min<Index>(A.cols, 65535)));
-    find_nonzero_columns_kernel<T><<<grid, 256, 0, ctx.stream()>>>(A, exponents.data);
-    check_launch("find_nonzero_columns_kernel");
+    launch(ctx.stream(), find_nonzero_columns_kernel<T>, {grid, 256}, A, exponents.data);
     Arena::Frame frame(ctx);
     double* const sizes = frame.take<double>(A.cols);
     for_each_element(ctx, A.cols, 1,

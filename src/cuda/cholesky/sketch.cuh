@@ -15,6 +15,7 @@
 
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives/sketch.hpp"
 
 namespace quoin::cuda {
@@ -101,10 +102,10 @@ __global__ void __launch_bounds__(1024)
 
 /// The parts, each s×n without gaps. n > 0, of at most max_sketch_segments segments in all.
 template <class T>
-cudaError_t sketch(Index m, int n, const T* A, Index lda, Index seed, const SketchGrid& grid, double* parts,
-                   cudaStream_t stream) {
+void sketch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Index seed, const SketchGrid& grid, double* parts) {
     const LaunchShape shape{dim3(grid.strips, grid.parts), dim3(32 * grid.cols), std::size_t(grid.bytes)};
-    return launch(sketch_kernel<T>, shape, stream, m, n, A, lda, seed, grid.rows, parts);
+    launch(ctx.stream(), sketch_kernel<T>, shape, A.rows, static_cast<int>(A.cols), A.data, A.ld, seed, grid.rows,
+           parts);
 }
 
 }  // namespace quoin::cuda

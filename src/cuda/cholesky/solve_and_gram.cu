@@ -1,13 +1,21 @@
-// `solve_and_gram` by the kernels of cholesky/solve_and_gram.cuh up to 192 columns, partly by them up to 256, and over
-// cuBLAS beyond.
+// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX by kernels up to 192 columns, partly by them up to 256, and over cuBLAS beyond.
+// Up to 64 columns one pass fuses them (few_columns.cuh, narrow.cuh). Beyond, each factor takes a pass
+// (solve_right.cuh, or solve_corrected.cuh), and G another (products/gram.cuh). If X is not wanted but G is, rows go
+// through a scratch block of `scratch_rows` rows. kernel_choice.hpp says which kernel.
 
-#include "cuda/cholesky/solve_and_gram.cuh"
-
-#include <limits>
+#include <algorithm>
 #include <vector>
 
+#include "cuda/cholesky/few_columns.cuh"
+#include "cuda/cholesky/narrow.cuh"
+#include "cuda/cholesky/solve_corrected.cuh"
+#include "cuda/cholesky/solve_right.cuh"
+
+#include "cuda/plain/solve_and_gram.hpp"
+#include "cuda/products/gram.cuh"
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/ceil_div.cuh"
 #include "cuda/tuning.hpp"
 
 namespace quoin {
@@ -17,16 +25,84 @@ using namespace cuda;
 
 constexpr Index slab_rows = Tuning<Cuda>::solved_rows;
 
-/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX by the kernels, for the numbers of columns that they have.
+/// Rows of the scratch block: four rounds of tiles for every warp.
+Index scratch_rows(Context<Cuda>& ctx) { return Index(ctx.state().multiprocessors) * solve_warps * 16 * 4; }
+
+/// Blocks of the fused pass, and so parts.
+template <class T>
+int fused_grid(Index m, int n, int multiprocessors) {
+    return choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow ? few_columns_grid<T>(m, n, multiprocessors)
+                                                                      : narrow_grid<T>(m, n, multiprocessors);
+}
+
+/// The longest sum of G: the rows that one accumulator sees, then the lanes and warps of a block, and the parts, in
+/// eights.
+template <class T>
+Index longest_sum(Index m, int n, int multiprocessors) {
+    const bool is_few = choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow, is_fused = is_fused_pass(n);
+    const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors) : GramGrid(m, n, multiprocessors).blocks;
+    const Index at_a_time = is_few ? vector_size<T> : is_fused ? narrow_rows<T> : gram_rows;
+    const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
+    const Index round = std::max<Index>(1, blocks * accumulators * at_a_time);
+    const Index in_block = is_few ? 5 + few_threads(n) / 32 : narrow_warps;
+    return ceil_div(m, round) * at_a_time + in_block + ceil_div(blocks, Index(sum_groups)) + sum_groups;
+}
+
+/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX by one pass over A.
+template <class T>
+void by_one_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& Y, MatrixView<T, Cuda> X,
+                 MatrixView<double, Cuda> G, CertificateView<Cuda> certificate) {
+    const int n = static_cast<int>(A.cols), parts = fused_grid<T>(A.rows, n, ctx.state().multiprocessors);
+    Arena::Frame frame(ctx);
+    double* const sums = G.data ? frame.take<double>(parts * part_size(ceil_div(n, 8), fused_height)) : nullptr;
+    const auto pass = choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow ? few_columns<T> : narrow<T>;
+    pass(ctx, A, Y, X, sums, certificate.data);
+    if (G.data) sum_gram_parts(ctx, fused_height, parts, sums, G);
+}
+
+/// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX for n <= 192, or G = AᵀA for n <= gram_max_cols. X without data: not stored; X may
+/// be A. G without data: not computed; G may be a factor. If the certificate (null: none) is refused, X stays as it is
+/// and G is unspecified; a bound of the factor's condition goes there. Does not wait.
 template <class T>
 void by_kernels(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& Y, MatrixView<T, Cuda> X,
                 MatrixView<double, Cuda> G, CertificateView<Cuda> certificate) {
-    const int n = static_cast<int>(A.cols), processors = ctx.state().multiprocessors;
+    const Index m = A.rows, n = A.cols;
+    if (m == 0) return G.data ? sum_gram_parts(ctx, fused_height, 0, nullptr, G) : void();
+    if (is_fused_pass(n)) return by_one_pass<T>(ctx, A, Y, X, G, certificate);
     Arena::Frame frame(ctx);
-    void* work =
-        frame.take<char>(tall_workspace<T>(A.rows, n, Y.count, X.data != nullptr, G.data != nullptr, processors));
-    QUOIN_CUDA_CHECK(cuda::solve_and_gram(A.rows, n, A.data, A.ld, Y, X.data, X.ld, G.data, G.ld, certificate.data,
-                                          work, processors, ctx.stream()));
+    const GramGrid grid(m, static_cast<int>(n), ctx.state().multiprocessors);
+    double* const parts = G.data ? frame.take<double>(grid.parts_size()) : nullptr;
+    const auto factor = [&](int i) { return MatrixView<const double, Cuda>{Y.data[i], n, n, Y.ld[i]}; };
+    const bool corrected = choose_solve(m, n, Y.count, certificate.data, scalar_kind<T>) == SolveKernel::Corrected;
+    const double corrected_condition = corrected ? max_corrected_condition(static_cast<int>(n)) : -1.0;
+    void* const halves = corrected ? frame.take<char>(corrected_factor_bytes) : nullptr;
+    if (corrected) corrected_factor(ctx, factor(0), halves, certificate.data);
+    const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
+        if constexpr (std::is_same_v<T, float>) {
+            if (corrected) solve_corrected(ctx, from, halves, to, certificate.data, corrected_condition);
+        }
+        for (int i = 0; i < Y.count; ++i) {
+            solve_right<T>(ctx, from, factor(i), to, certificate.data, corrected_condition);
+            from = to;
+        }
+    };
+    if (Y.count == 0) {
+        if (X.data && X.data != A.data) copy<T>(ctx, A, X);
+        if (G.data) gram<T>(ctx, A, parts, grid, false);
+    } else if (X.data) {
+        solve(A, X);
+        if (G.data) gram<T>(ctx, X, parts, grid, false);
+    } else if (G.data) {
+        const auto scratch = frame.matrix<T>(std::min(m, scratch_rows(ctx)), n);
+        for (Index first = 0; first < m; first += scratch.rows) {
+            const Range rows{first, std::min(m, first + scratch.rows)};
+            const auto part = scratch.row_block({0, rows.size()});
+            solve(A.row_block(rows), part);
+            // blocks without rows of this scratch block keep their part
+            gram<T>(ctx, part, parts, grid, first > 0);
+        }
+    }
+    if (G.data) sum_gram_parts(ctx, gram_height, grid.blocks, parts, G);
 }
 
 /// Columns up to the first block's end where n columns of more than `most` are cut into equal blocks of multiples of 8.
@@ -90,10 +166,8 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
         if constexpr (std::is_same_v<T, float>) {
             if (halves) {
-                QUOIN_CUDA_CHECK(solve_corrected(from.rows, static_cast<int>(n), from.data, from.ld, halves, to.data,
-                                                 to.ld, certificate.data, max_corrected_condition(static_cast<int>(n)),
-                                                 ctx.state().multiprocessors, ctx.stream()));
-                return;
+                return solve_corrected(ctx, from, halves, to, certificate.data,
+                                       max_corrected_condition(static_cast<int>(n)));
             }
         }
         for (std::size_t f = 0; f < factors.size(); ++f) {
@@ -120,6 +194,11 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     GramPrecision known{.condition_is_norm = true};
+    if (ctx.state().kernels == Kernels::Plain) {
+        known.u = known.solve_u = Scalar<double>::u;
+        known.longest_sum = static_cast<double>(rows_of_part(ctx, m, n, n));
+        return known;
+    }
     // The solve refines inverses of 8×8 blocks once (factor_blocks.cuh). It is in f64, whose u is far below f32's.
     known.solves_any_triangle = !std::is_same_v<T, double>;
     if (choose_gram(n, scalar_kind<T>) == GramKernel::Blocks) {
@@ -147,6 +226,8 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
     const MatrixView<const T, D> A = input.stored();
     const Index m = A.rows, n = A.cols;
     if (n == 0) return;
+    ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
+    if (ctx.state().kernels == Kernels::Plain) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
     const SolveKernel kernel = choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>);
     if (kernel < SolveKernel::Blocks) {
         Factors Y;
@@ -163,8 +244,7 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
         void* halves = nullptr;
         if (kernel == SolveKernel::CorrectedOrBlocks) {
             halves = frame.take<char>(corrected_factor_bytes);
-            QUOIN_CUDA_CHECK(
-                corrected_factor(width, factors[0].data, factors[0].ld, halves, certificate.data, ctx.stream()));
+            corrected_factor(ctx, factors[0], halves, certificate.data);
         }
         // cuBLAS writes whatever the certificate says
         Certificate found;
@@ -173,7 +253,6 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
         if (!found.factor_has(max_corrected_condition(width))) halves = nullptr;
         solve_and_gram_wide<T>(ctx, A, factors, X, G, certificate, halves);
     }
-    ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
 }
 
 QUOIN_IMPLEMENT(Cuda, gram_precision, solve_and_gram)

@@ -32,10 +32,12 @@
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/arch/sm90_wgmma.cuh"
 #include "cuda/elements/warp_sums.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/products/halves.cuh"
 #include "cuda/products/row_tiles.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -415,24 +417,26 @@ constexpr Index corrected_factor_bytes = sizeof(CorrectedFactor<4>);
 
 /// Splits R into operands, and sets the certificate's condition if that is unknown or a smaller bound is found. Does
 /// nothing if the certificate is refused.
-inline cudaError_t corrected_factor(int n, const double* R, Index ldr, void* halves, Certificate* certificate,
-                                    cudaStream_t stream) {
-    return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
-        return launch(corrected_factor_kernel<squares>, {squares + 1, corrected_factor_threads}, stream, n, R, ldr,
-                      static_cast<CorrectedFactor<squares>*>(halves), certificate);
+inline void corrected_factor(Context<Cuda>& ctx, MatrixView<const double, Cuda> R, void* halves,
+                             Certificate* certificate) {
+    const int n = static_cast<int>(R.cols);
+    with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
+        launch(ctx.stream(), corrected_factor_kernel<squares>, {squares + 1, corrected_factor_threads}, n, R.data, R.ld,
+               static_cast<CorrectedFactor<squares>*>(halves), certificate);
     });
 }
 
 /// X is left as it is where the certificate is refused, or its factor may have a larger condition.
-inline cudaError_t solve_corrected(Index m, int n, const float* A, Index lda, const void* halves, float* X, Index ldx,
-                                   const Certificate* certificate, double max_condition, int multiprocessors,
-                                   cudaStream_t stream) {
-    return with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
+inline void solve_corrected(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, const void* halves,
+                            MatrixView<float, Cuda> X, const Certificate* certificate, double max_condition) {
+    const int n = static_cast<int>(A.cols);
+    with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
         using Solve = SolveCorrected<squares>;
-        const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(64))));
-        return launch(solve_corrected_kernel<squares>, {blocks, Solve::threads, corrected::aligned_shared_bytes<Solve>},
-                      stream, m, n, A, lda, static_cast<const CorrectedFactor<squares>*>(halves), X, ldx, certificate,
-                      max_condition);
+        const auto blocks =
+            static_cast<unsigned>(std::min<Index>(ctx.state().multiprocessors, ceil_div(A.rows, Index(64))));
+        launch(ctx.stream(), solve_corrected_kernel<squares>,
+               {blocks, Solve::threads, corrected::aligned_shared_bytes<Solve>}, A.rows, n, A.data, A.ld,
+               static_cast<const CorrectedFactor<squares>*>(halves), X.data, X.ld, certificate, max_condition);
     });
 }
 

@@ -17,8 +17,10 @@
 
 #include "cuda/arch/sm70_registers.cuh"
 #include "cuda/cholesky/factor_blocks.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -98,15 +100,16 @@ __global__ void __launch_bounds__(solve_warps * 32, 1)
 /// X is left as it is where the certificate (null: none) is refused, or its factor has at most the condition up to
 /// which X is made by another kernel (−1: none).
 template <class T>
-cudaError_t solve_right(Index m, int n, const T* A, Index lda, const double* R, Index ldr, T* X, Index ldx,
-                        const Certificate* certificate, double others_condition, int multiprocessors,
-                        cudaStream_t stream) {
-    const auto blocks = static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(16))));
-    return with_constant<5, 12>(ceil_div(n, 16), [&](auto pairs) {
+void solve_right(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> R,
+                 MatrixView<T, Cuda> X, const Certificate* certificate, double others_condition) {
+    const int n = static_cast<int>(A.cols);
+    const auto blocks =
+        static_cast<unsigned>(std::min<Index>(ctx.state().multiprocessors, ceil_div(A.rows, Index(16))));
+    with_constant<5, 12>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;
         constexpr std::size_t bytes = sizeof(double) * 64 * factor_block_count(col_tiles);
-        return launch(solve_right_kernel<T, col_tiles>, {blocks, solve_warps * 32, bytes}, stream, m, n, A, lda, R, ldr,
-                      X, ldx, certificate, others_condition);
+        launch(ctx.stream(), solve_right_kernel<T, col_tiles>, {blocks, solve_warps * 32, bytes}, A.rows, n, A.data,
+               A.ld, R.data, R.ld, X.data, X.ld, certificate, others_condition);
     });
 }
 

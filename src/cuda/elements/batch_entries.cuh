@@ -32,6 +32,7 @@ struct BatchEntries {
     Index row_stride = 1, col_stride = 1, stride = 0;
     const One* list = nullptr;
 
+    __device__ bool empty() const { return !data && !list; }
     __device__ One operator[](Index b) const { return list ? list[b] : One{data + b * stride, row_stride, col_stride}; }
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"
 
 namespace quoin::cuda {
@@ -79,11 +80,10 @@ void over_chunks(Context<Cuda>& ctx, Index m, Index n, F f, Join join, Out out) 
     Arena::Frame frame(ctx);
     Triple* const parts = frame.take<Triple>(std::max(1, blocks));
     if (blocks > 0) {
-        chunk_kernel<<<static_cast<unsigned>(blocks), chunk_threads, 0, ctx.stream()>>>(m, n, chunks, f, join, parts);
-        check_launch("chunk_kernel");
+        launch(ctx.stream(), chunk_kernel<F, Join>, {static_cast<unsigned>(blocks), chunk_threads}, m, n, chunks, f,
+               join, parts);
     }
-    sum_blocks_kernel<<<1, chunk_threads, 0, ctx.stream()>>>(blocks, parts, join, out);
-    check_launch("sum_blocks_kernel");
+    launch(ctx.stream(), sum_blocks_kernel<Join, Out>, {1, chunk_threads}, blocks, parts, join, out);
 }
 
 }  // namespace quoin::cuda

@@ -14,6 +14,7 @@
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "primitives/generic/norm_exponents.hpp"
 
 namespace quoin {
@@ -215,8 +216,7 @@ __global__ void __launch_bounds__(scan_threads) column_norms_kernel(MatrixView<c
         };
         int e = 0;
         double square = sum_of_squares(0);
-        if (sizeof(T) == 8 && !(square > smallest_square<double> && square < largest_square<double>) &&
-            !isnan(square)) {
+        if (sizeof(T) == 8 && !(square > smallest_square<double> && square < largest_square<double>)&&!isnan(square)) {
             Bits<T> top = 0;
             for (Index i = threadIdx.x; i < A.rows; i += scan_threads) top = max(top, magnitude_bits(a[i]));
             __syncthreads();
@@ -261,9 +261,8 @@ void scan(Context<D>& ctx, Input<T, D> input, int safe, View<int, D> exponents, 
     QUOIN_CUDA_CHECK(cudaMemsetAsync(largest, 0, static_cast<std::size_t>(n + 1) * sizeof(Bits<T>), ctx.stream()));
     const dim3 grid(static_cast<unsigned>(std::clamp<Index>(count, 1, 1 << 15)),
                     static_cast<unsigned>(std::clamp<Index>(n, 1, 65535)));
-    scan_kernel<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, count, largest, reinterpret_cast<unsigned*>(largest + n),
-                                                            safe, exponents.data, found.data);
-    check_launch("scan_kernel");
+    launch(ctx.stream(), scan_kernel<T>, {grid, scan_threads}, A, count, largest,
+           reinterpret_cast<unsigned*>(largest + n), safe, exponents.data, found.data);
 }
 
 template <>
@@ -275,9 +274,8 @@ void norm_exponents<float>(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, 
     auto* const blocks_done = frame.take<unsigned>(1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(blocks_done, 0, sizeof(unsigned), ctx.stream()));
     const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(std::clamp<Index>(n, 1, 65535)));
-    norm_exponents_kernel<<<grid, scan_threads, 0, ctx.stream()>>>(A, count, (A.rows + count - 1) / count, squares,
-                                                                   blocks_done, exponents.data, found.data);
-    check_launch("norm_exponents_kernel");
+    launch(ctx.stream(), norm_exponents_kernel, {grid, scan_threads}, A, count, (A.rows + count - 1) / count, squares,
+           blocks_done, exponents.data, found.data);
 }
 
 template <>
@@ -290,8 +288,7 @@ void scale_columns(Context<D>& ctx, View<const int, D> exponents, int sign, Part
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>(std::min<Index>((A.rows + scan_threads - 1) / scan_threads, scale_blocks)),
                     static_cast<unsigned>(std::min<Index>(A.cols, 65535)));
-    scale_columns_kernel<T><<<grid, scan_threads, 0, ctx.stream()>>>(A, part == Part::Upper, exponents.data, sign);
-    check_launch("scale_columns_kernel");
+    launch(ctx.stream(), scale_columns_kernel<T>, {grid, scan_threads}, A, part == Part::Upper, exponents.data, sign);
 }
 
 template <class T, class D>
@@ -305,8 +302,7 @@ void transpose(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     if (A.empty()) return;
     const dim3 grid(static_cast<unsigned>((A.rows + tile - 1) / tile),
                     static_cast<unsigned>(std::min<Index>((A.cols + tile - 1) / tile, 65535)));
-    transpose_tiles_kernel<T><<<grid, tile * tile_rows, 0, ctx.stream()>>>(A, B);
-    check_launch("transpose_tiles_kernel");
+    launch(ctx.stream(), transpose_tiles_kernel<T>, {grid, tile * tile_rows}, A, B);
 }
 
 template <class T, class D>
@@ -319,6 +315,13 @@ template <class T, class D>
 void set_identity(Context<D>& ctx, Index first_col, View<T, D> A) {
     for_each_element(ctx, A.rows, A.cols,
                      [=] __device__(Index i, Index j) { A.data[i + j * A.ld] = i == j - first_col ? T(1) : T(0); });
+}
+
+template <class T, class D>
+void set_root(Context<D>& ctx, View<T, D> A) {
+    for_each_element(ctx, std::min(A.rows, A.cols), A.cols, [=] __device__(Index i, Index j) {
+        if (i <= j) A.data[i + j * A.ld] = i == j ? T(1) : T(0);
+    });
 }
 
 template <class T, class D>
@@ -406,8 +409,7 @@ void write_column_norms(Context<D>& ctx, View<const T, D> A, View<Real<T>, D> no
         return;
     }
     const auto blocks = static_cast<unsigned>(std::min<Index>(A.cols, 1 << 20));
-    column_norms_kernel<T><<<blocks, scan_threads, 0, ctx.stream()>>>(A, norms.data);
-    check_launch("column_norms_kernel");
+    launch(ctx.stream(), column_norms_kernel<T>, {blocks, scan_threads}, A, norms.data);
 }
 
 template <class T, class D>
@@ -423,7 +425,7 @@ bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B) {
 
 QUOIN_IMPLEMENT(Cuda, scan, scale_columns, copy, transpose, copy_triangle, set_identity, store_triangle, copy_diagonal,
                 diagonal_signs, add_identity, negate, add, subtract, flip_rows)
-QUOIN_IMPLEMENT(Cuda, flip_columns, pack_triangle, unpack_triangle, column_norms, write_column_norms, equal)
+QUOIN_IMPLEMENT(Cuda, set_root, flip_columns, pack_triangle, unpack_triangle, column_norms, write_column_norms, equal)
 template decltype(norm_exponents<double, Cuda>) norm_exponents<double, Cuda>;
 template decltype(copy<std::uint8_t, Cuda>) copy<std::uint8_t, Cuda>;
 template decltype(copy<int, Cuda>) copy<int, Cuda>;

@@ -3,6 +3,7 @@
 // One thread an element (i, j) of an m×n matrix, threads along columns, so that a warp touches consecutive rows. Grids
 // beyond CUDA's limits stride. Bound by memory.
 
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"
 
 namespace quoin::cuda {
@@ -25,8 +26,7 @@ void for_each_element(Context<Cuda>& ctx, Index m, Index n, F f) {
     if (m == 0 || n == 0) return;
     const dim3 grid(static_cast<unsigned>(std::min<Index>((m + element_threads - 1) / element_threads, 1 << 20)),
                     static_cast<unsigned>(std::min<Index>(n, 65535)));
-    elementwise_kernel<<<grid, element_threads, 0, ctx.stream()>>>(m, n, f);
-    check_launch("elementwise_kernel");
+    launch(ctx.stream(), elementwise_kernel<F>, {grid, element_threads}, m, n, f);
 }
 
 }  // namespace quoin::cuda

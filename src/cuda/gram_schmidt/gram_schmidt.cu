@@ -5,6 +5,7 @@
 
 #include "cuda/gram_schmidt/orthonormalize.cuh"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/tuning.hpp"
 
 namespace quoin {
@@ -19,8 +20,7 @@ ColumnSquares* find_squares(Context<Cuda>& ctx, Arena::Frame& frame, MatrixView<
                             bool with_triangle) {
     auto* const found = frame.take<ColumnSquares>(R.cols);
     const auto blocks = static_cast<unsigned>(std::min<Index>(R.cols, 1 << 20));
-    column_squares_kernel<T><<<blocks, squares_threads, 0, ctx.stream()>>>(R, k, with_triangle, found);
-    check_launch("column_squares_kernel");
+    launch(ctx.stream(), column_squares_kernel<T>, {blocks, squares_threads}, R, k, with_triangle, found);
     return found;
 }
 
@@ -41,9 +41,8 @@ void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool co
     const SweepOperands<T> operands{m, static_cast<int>(n), A.data, A.ld, R.at(k, 0), R.ld, k, complete, above,
                                     h, certificate.data};
     for (int t = 0; t <= n; ++t) {
-        sweep_kernel<T><<<blocks, sweep_threads, 0, ctx.stream()>>>(operands, t, dependence<T>(k + t - 1),
-                                                                    parts[(t + 1) % 2], parts[t % 2]);
-        check_launch("sweep_kernel");
+        launch(ctx.stream(), sweep_kernel<T>, {blocks, sweep_threads}, operands, t, dependence<T>(k + t - 1),
+               parts[(t + 1) % 2], parts[t % 2]);
     }
     ctx.state().add_flops(2.0 * m * n * n);
 }

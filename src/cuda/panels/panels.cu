@@ -1,15 +1,13 @@
-// Panels in LAPACK's format. Strips factor them in one launch (strips.hpp). Panels with too many rows for that go in
-// blocks of 32 columns (panels/factor_panel_in_blocks.cuh), and each block is applied to the rest of its panel
-// (panels/apply_blocks.cuh). The panel's T is joined from the T of its blocks by VᵀV. Updates beyond the panel are
-// GEMMs with a copy of V that holds its unit triangle, so that V stays as it is.
+// Panels in LAPACK's format. Strips factor them in one launch (strips.hpp). Panels with too many rows for that are
+// reconstructed (algorithms/one_matrix/reconstruct_householder.hpp) or, if a column is zero, factored by cuSOLVER; their
+// T is made of VᵀV. Updates are GEMMs with a copy of V that holds its unit triangle, so that V stays as it is.
 
 #include <optional>
 
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/kernel_choice.hpp"
-#include "cuda/panels/apply_blocks.cuh"
 #include "cuda/panels/diagonal_t.cuh"
-#include "cuda/panels/factor_panel_in_blocks.cuh"
+#include "cuda/plain/householder.hpp"
 #include "cuda/products/products_by_halves.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/ceil_div.cuh"
@@ -31,54 +29,6 @@ void copy_unit_lower(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView
     for_each_element(ctx, L.rows, L.cols, [=] __device__(Index i, Index j) {
         L.data[i + j * L.ld] = i > j ? V.data[i + j * V.ld] : i == j ? T(1) : T(0);
     });
-}
-
-/// Launches `kernel` in clusters of `blocks` blocks, `shared` bytes of dynamic memory each.
-template <class... Parameters, class... Arguments>
-void launch_clusters(Context<Cuda>& ctx, void (*kernel)(Parameters...), Index clusters, Index blocks, int threads,
-                     std::size_t shared, const Arguments&... arguments) {
-    const LaunchShape shape{static_cast<unsigned>(clusters * blocks), static_cast<unsigned>(threads), shared,
-                            static_cast<unsigned>(blocks)};
-    QUOIN_CUDA_CHECK(launch(kernel, shape, ctx.stream(), arguments...));
-}
-
-Index round_up(Index n, Index step) { return (n + step - 1) / step * step; }
-
-/// A = H R for at most panel_block_width columns.
-template <class T>
-void factor_block(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    constexpr std::span table = panel_block_shapes(scalar_kind<T>);
-    const PanelBlockChoice choice = choose_panel_block(A.rows, A.cols, scalar_kind<T>);
-    with_row<table.size()>(choice.row, [&](auto row) {
-        constexpr PanelBlockShape shape = table[row];
-        launch_clusters(ctx, factor_panel_block_kernel<T, shape.rows, shape.cols, shape.streams>, 1, choice.blocks,
-                        panel_threads, 0,
-                        PanelBlock<T>{A.rows, static_cast<int>(A.cols), A.data, A.ld, Tf.data, Tf.ld, choice.rows});
-    });
-}
-
-/// Blocks of a cluster, and rows of each, for `strips` strips of m rows: chunks that stay in shared memory where that
-/// is possible, and more blocks while multiprocessors are idle.
-struct StripGrid {
-    Index blocks = 1, h;
-    StripGrid(Context<Cuda>& ctx, Index m, Index strips, Index chunk) {
-        while (blocks < strip_blocks &&
-               (blocks * chunk < m || (2 * strips * blocks <= ctx.state().multiprocessors && blocks * 128 < m))) {
-            blocks *= 2;
-        }
-        h = round_up((m + blocks - 1) / blocks, 32);
-    }
-};
-
-/// C := op(H) C, in strips of columns, with T's diagonal blocks alone.
-template <class T>
-void apply_strips(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                  MatrixView<T, Cuda> C) {
-    const Index strips = (C.cols + strip_width - 1) / strip_width;
-    const StripGrid grid(ctx, V.rows, strips, strip_chunk<T>);
-    const StripOperands<T> operands{V.rows, V.cols, V.data, V.ld, Tf.data, Tf.ld, C.data, C.ld, C.cols, grid.h};
-    launch_clusters(ctx, op == Op::Transpose ? apply_strip_kernel<T, true> : apply_strip_kernel<T, false>, strips,
-                    grid.blocks, strip_threads, sizeof(ApplyShared<T>), operands);
 }
 
 /// op(A), as an operand of products or as their result.
@@ -216,7 +166,7 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     const auto rest = V.row_block({k, V.rows});
     const auto multiply_rest = [&] {
         if constexpr (std::is_same_v<T, float>) {
-            if (k >= min_corrected_gram) {
+            if (k >= min_corrected_gram && ctx.state().kernels == Kernels::Tuned) {
                 return multiply_corrected(ctx, corrected_operand(ctx, frame, Op::Transpose, false, rest, nullptr), rest,
                                           G);
             }
@@ -243,23 +193,13 @@ void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, C
     join_t<T>(ctx, size.width, G, Tf);
 }
 
-/// Factors a panel in blocks of columns, each applied to the rest of the panel.
+/// Factors a panel by cuSOLVER.
 template <class T>
-void factor_in_blocks(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
-    const Index m = A.rows, n = A.cols;
-    set_zero<T>(ctx, Tf);
-    const Index width = panel_block_width(m, scalar_kind<T>);
-    for (Index c = 0; c < n; c += width) {
-        const Index end = std::min(n, c + width);
-        const auto V = A.block({c, m}, {c, end}), Tc = Tf.block({c, end}, {c, end});
-        factor_block<T>(ctx, V, Tc);
-        if (end < n) apply_strips<T>(ctx, Op::Transpose, V, Tc, A.block({c, m}, {end, n}));
-    }
-    if (n <= width) return;
+void factor_by_library(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf) {
     Arena::Frame frame(ctx);
-    const auto G = frame.matrix<T>(n, n);
-    form_gram<T>(ctx, A, G);
-    join_t<T>(ctx, width, G, Tf);
+    const auto tau = frame.matrix<T>(A.cols, 1);
+    plain::factor<T>(ctx, A, tau.data);
+    compact_wy<T, Cuda>(ctx, A, tau, Tf);
 }
 
 }  // namespace
@@ -268,12 +208,13 @@ template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside) {
     if (A.empty()) return;
     const Index all = ctx.state().multiprocessors;
-    if (choose_panel(A.rows, scalar_kind<T>) == PanelKernel::Strips) {
-        factor_in_strips<T>(
-            ctx, A, Tf,
-            columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, scalar_kind<T>, A.cols, columns_beside) : all);
-    } else {
-        factor_in_blocks<T>(ctx, A, Tf);
+    switch (choose_panel(A.rows, scalar_kind<T>, ctx.state().kernels)) {
+        case PanelKernel::Strips:
+            factor_in_strips<T>(
+                ctx, A, Tf,
+                columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, scalar_kind<T>, A.cols, columns_beside) : all);
+            break;
+        case PanelKernel::Plain: factor_by_library<T>(ctx, A, Tf);
     }
     ctx.state().add_flops(2.0 * A.rows * A.cols * A.cols);  // the products that make T count themselves
 }
@@ -281,16 +222,13 @@ void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_be
 template <class T, class D>
 void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf, View<T, D> C, Arithmetic arithmetic) {
     if (V.cols == 0 || C.cols == 0) return;
-    switch (choose_update(V.rows, V.cols, C.cols, scalar_kind<T>, arithmetic)) {
+    switch (choose_update(V.rows, V.cols, C.cols, scalar_kind<T>, arithmetic, ctx.state().kernels)) {
         case UpdateKernel::Corrected:
             if constexpr (std::is_same_v<T, float>) {
                 Arena::Frame frame(ctx);
                 apply_corrected(ctx, corrected_reflectors(ctx, frame, op, V, Tf), C);
             }
             return;
-        case UpdateKernel::Strips:
-            apply_strips<T>(ctx, op, V, Tf, C);
-            return ctx.state().add_flops(4.0 * V.rows * V.cols * C.cols);
         case UpdateKernel::Gemm: return apply_by_gemm<T>(ctx, op, V, Tf, C);
         case UpdateKernel::GemmByBlocks: return apply_by_blocks<T>(ctx, op, V, Tf, C);
     }
@@ -311,7 +249,9 @@ template <>
 PanelProduct<float, Cuda>::PanelProduct(Context<Cuda>& ctx, Op op, MatrixView<const float, Cuda> V,
                                         MatrixView<const float, Cuda> Tf, Index cols, Arithmetic arithmetic)
     : ctx_(ctx), op_(op), V_(V), Tf_(Tf), arithmetic_(arithmetic) {
-    if (choose_update(V.rows, V.cols, cols, ScalarKind::F32, arithmetic) != UpdateKernel::Corrected) return;
+    if (choose_update(V.rows, V.cols, cols, ScalarKind::F32, arithmetic, ctx.state().kernels) !=
+        UpdateKernel::Corrected)
+        return;
     shared_.reset(new Shared{Arena::Frame(ctx), {}});
     shared_->H = corrected_reflectors(ctx, shared_->frame, op, V, Tf);
 }
@@ -402,8 +342,8 @@ template <class T, class D>
 void compact_wy_from_gram(Context<D>& ctx, View<const T, D> G, View<const T, D> tau, View<T, D> Tf) {
     if (G.cols == 0) return;
     set_zero<T>(ctx, Tf);
-    diagonal_t_kernel<T><<<static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32, 0, ctx.stream()>>>(G, tau, Tf);
-    check_launch("diagonal_t_kernel");
+    launch(ctx.stream(), diagonal_t_kernel<T>, {static_cast<unsigned>((G.cols + t_width - 1) / t_width), 32}, G, tau,
+           Tf);
     join_t<T>(ctx, t_width, G, Tf);
 }
 

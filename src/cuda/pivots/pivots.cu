@@ -61,13 +61,8 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
                           zeros<Message>(ctx, frame, 2 * blocks),
                           in_shared ? zeros<Message>(ctx, frame, 2 * blocks * h) : nullptr,
                           in_shared ? nullptr : frame.take<PivotState<T>>(blocks * most)};
-    // all blocks at once
-    const auto* const kernel =
-        reinterpret_cast<const void*>(in_shared ? pivoted_panel_kernel<T, true> : pivoted_panel_kernel<T, false>);
-    void* arguments[] = {&panel};
-    QUOIN_CUDA_CHECK(lift_limits(kernel));
-    QUOIN_CUDA_CHECK(
-        cudaLaunchCooperativeKernel(kernel, blocks, pivot_threads, arguments, in_shared ? bytes : 0, ctx.stream()));
+    launch(ctx.stream(), in_shared ? pivoted_panel_kernel<T, true> : pivoted_panel_kernel<T, false>,
+           {blocks, pivot_threads, in_shared ? bytes : 0, 0, true}, panel);
     permute_columns<T, Cuda>(ctx, {panel.from, n, 1}, all.block({0, in_shared ? first : m}, right), 2 * width);
     // v = (1, x₂ / (α − β)),   r = β
     for_each_element(ctx, h, width, [=] __device__(Index i, Index j) {

@@ -3,6 +3,7 @@
 #include "cuda/products/corrected_product.hpp"
 
 #include "cuda/arch/sm80_copy_async.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/products/corrected_product.cuh"
 #include "cuda/products/corrected_update.cuh"
 #include "cuda/products/sum_parts.hpp"
@@ -65,9 +66,8 @@ CorrectedOperand corrected_operand(Context<Cuda>& ctx, Arena::Frame& frame, Op o
         transpose
             ? (unit_lower ? corrected::make_image_kernel<true, true> : corrected::make_image_kernel<false, true>)
             : (unit_lower ? corrected::make_image_kernel<true, false> : corrected::make_image_kernel<false, false>);
-    kernel<<<static_cast<unsigned>(std::min<Index>(ceil_div(threads, Index(element_threads)), 1 << 20)),
-             element_threads, 0, ctx.stream()>>>(A, largest, X);
-    check_launch("make_image_kernel");
+    const auto blocks = static_cast<unsigned>(std::min<Index>(ceil_div(threads, Index(element_threads)), 1 << 20));
+    launch(ctx.stream(), kernel, {blocks, element_threads}, A, largest, X);
     return {X.data, X.n, X.K, largest};
 }
 
@@ -81,7 +81,7 @@ void multiply_corrected(Context<Cuda>& ctx, const CorrectedOperand& X, MatrixVie
     const auto kernel = aligned_16(B.data, B.ld) ? corrected::corrected_product_kernel<true>
                                                  : corrected::corrected_product_kernel<false>;
     const LaunchShape shape = shape_of(image.row_blocks() * ceil_div(B.cols, Index(corrected::p_block)), parts);
-    check(launch(kernel, shape, ctx.stream(), image, X.largest, B, each, to), "corrected_product_kernel");
+    launch(ctx.stream(), kernel, shape, image, X.largest, B, each, to);
     if (parts > 1) sum_parts<float, float>(ctx, parts, to.data, false, false, C);
 }
 
@@ -94,12 +94,11 @@ void subtract_corrected(Context<Cuda>& ctx, const CorrectedOperand& V_transposed
     const Image image = image_of(V_transposed);
     const Index tiles = image.col_blocks(), each = tiles_of_block(ctx, tiles, C.cols);
     const LaunchShape shape = shape_of(ceil_div(tiles, each) * ceil_div(C.cols, Index(corrected::p_block)), 1);
-    const cudaError_t error = with_constant<1, 2>(static_cast<int>(image.row_blocks()), [&](auto row_blocks) {
+    with_constant<1, 2>(static_cast<int>(image.row_blocks()), [&](auto row_blocks) {
         const auto kernel = aligned_16(C.data, C.ld) ? corrected::corrected_update_kernel<row_blocks, true>
                                                      : corrected::corrected_update_kernel<row_blocks, false>;
-        return launch(kernel, shape, ctx.stream(), image, W, largest, each, C);
+        launch(ctx.stream(), kernel, shape, image, W, largest, each, C);
     });
-    check(error, "corrected_update_kernel");
 }
 
 }  // namespace quoin::cuda

@@ -23,9 +23,11 @@
 #include <type_traits>
 
 #include "cuda/arch/sm80_copy_async.cuh"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/products/gram_parts.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 
 namespace quoin::cuda {
 
@@ -186,13 +188,13 @@ __global__ void __launch_bounds__(warps * 32, 1)
 constexpr int max_gram_units = max_units_of_warp * gram_warps;
 
 template <class T, int warps, bool cross>
-cudaError_t launch_gram(Index m, const GramOperands<T>& of, int unit_count, dim3 grid, int stage_cols, double* parts,
-                        bool accumulate, cudaStream_t stream) {
+void launch_gram(Context<Cuda>& ctx, Index m, const GramOperands<T>& of, int unit_count, dim3 grid, int stage_cols,
+                 double* parts, bool accumulate) {
     constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
     const std::size_t bytes = sizeof(T) * gram_stages * gram_ld * stage_cols;
-    return with_constant<1, max_units_of_warp>(ceil_div(unit_count, warps), [&](auto count) {
+    with_constant<1, max_units_of_warp>(ceil_div(unit_count, warps), [&](auto count) {
         constexpr int units = count < least ? least : count;
-        return launch(gram_kernel<T, units, warps, cross>, {grid, warps * 32, bytes}, stream, m, of, parts, accumulate);
+        launch(ctx.stream(), gram_kernel<T, units, warps, cross>, {grid, warps * 32, bytes}, m, of, parts, accumulate);
     });
 }
 
@@ -210,13 +212,12 @@ struct GramGrid {
 
 /// part_b (+)= the Gram matrix of the slabs of blocks (b, ·), b < grid.blocks. 64 < n <= 192, or 256 in f32.
 template <class T>
-cudaError_t gram(Index m, int n, const T* A, Index lda, double* parts, const GramGrid& grid, bool accumulate,
-                 cudaStream_t stream) {
-    const int units = ceil_div(grid.units, grid.groups);
+void gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, double* parts, const GramGrid& grid, bool accumulate) {
+    const int n = static_cast<int>(A.cols), units = ceil_div(grid.units, grid.groups);
     const auto launch =
         takes_few_warps<T>(units) ? launch_gram<T, few_gram_warps, false> : launch_gram<T, gram_warps, false>;
-    return launch(m, {A, lda, n}, units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32, parts, accumulate,
-                  stream);
+    launch(ctx, A.rows, {A.data, A.ld, n}, units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32, parts,
+           accumulate);
 }
 
 /// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the
@@ -237,11 +238,12 @@ struct CrossGrid {
 };
 
 /// The parts of AᵀB, of f32: group after group, each `blocks` parts.
-inline cudaError_t gram_of_two(Index m, int n, const float* A, Index lda, int p, const float* B, Index ldb,
-                               const CrossGrid& grid, double* parts, cudaStream_t stream) {
-    return launch_gram<float, gram_warps, true>(m, {A, lda, n, B, ldb, p, grid.width}, grid.strips * (grid.width / 8),
-                                                dim3(grid.blocks, grid.groups), grid.strips * gram_height + grid.width,
-                                                parts, false, stream);
+inline void gram_of_two(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
+                        const CrossGrid& grid, double* parts) {
+    launch_gram<float, gram_warps, true>(
+        ctx, A.rows, {A.data, A.ld, static_cast<int>(A.cols), B.data, B.ld, static_cast<int>(B.cols), grid.width},
+        grid.strips * (grid.width / 8), dim3(grid.blocks, grid.groups), grid.strips * gram_height + grid.width, parts,
+        false);
 }
 
 }  // namespace quoin::cuda

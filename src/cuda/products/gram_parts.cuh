@@ -18,6 +18,8 @@
 
 #include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/runtime/ceil_div.cuh"
+#include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 
 namespace quoin::cuda {
 
@@ -94,20 +96,19 @@ __global__ void __launch_bounds__(sum_lanes* sum_groups)
     c_ij = static_cast<T>(accumulate ? static_cast<double>(c_ij) + sum : sum);
 }
 
-inline cudaError_t sum_gram_parts(int n, int height, int count, const double* parts, double* G, Index ldg,
-                                  cudaStream_t stream) {
-    const Index size = part_size(ceil_div(n, 8), height);
-    sum_gram_parts_kernel<<<static_cast<unsigned>(ceil_div(size, Index(sum_lanes))), dim3(sum_lanes, sum_groups), 0,
-                            stream>>>(n, height, count, parts, G, ldg);
-    return cudaGetLastError();
+inline void sum_gram_parts(Context<Cuda>& ctx, int height, int count, const double* parts, MatrixView<double, Cuda> G) {
+    const int n = static_cast<int>(G.cols);
+    const auto blocks = static_cast<unsigned>(ceil_div(part_size(ceil_div(n, 8), height), Index(sum_lanes)));
+    launch(ctx.stream(), sum_gram_parts_kernel<double>, {blocks, dim3(sum_lanes, sum_groups)}, n, height, count, parts,
+           G.data, G.ld);
 }
 
-inline cudaError_t sum_product_parts(int n, int p, int width, int groups, int count, const double* parts,
-                                     bool accumulate, float* C, Index ldc, cudaStream_t stream) {
-    const Index size = Index(ceil_div(n, 32)) * 32 * width;
-    sum_product_parts_kernel<<<dim3(static_cast<unsigned>(ceil_div(size, Index(sum_lanes))), groups),
-                               dim3(sum_lanes, sum_groups), 0, stream>>>(n, p, width, count, parts, accumulate, C, ldc);
-    return cudaGetLastError();
+inline void sum_product_parts(Context<Cuda>& ctx, int width, int groups, int count, const double* parts,
+                              bool accumulate, MatrixView<float, Cuda> C) {
+    const int n = static_cast<int>(C.rows), p = static_cast<int>(C.cols);
+    const auto blocks = static_cast<unsigned>(ceil_div(Index(ceil_div(n, 32)) * 32 * width, Index(sum_lanes)));
+    launch(ctx.stream(), sum_product_parts_kernel<float>, {dim3(blocks, groups), dim3(sum_lanes, sum_groups)}, n, p,
+           width, count, parts, accumulate, C.data, C.ld);
 }
 
 }  // namespace quoin::cuda

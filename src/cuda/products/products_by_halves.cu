@@ -12,6 +12,7 @@
 #include "cuda/products/make_halves.cuh"
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/tuning.hpp"
 #include "primitives/generic/rounded_columns.hpp"
 
@@ -77,11 +78,10 @@ void make_halves(Context<Cuda>& ctx, const Form& form, MatrixView<const float, C
     const dim3 grid(static_cast<unsigned>(std::clamp<Index>(row_blocks, 1, 1 << 20)),
                     static_cast<unsigned>(std::clamp<Index>(cols, 1, 65535)));
     form.visit([&]<class H, int slots>() {
-        make_halves_kernel<unit_lower, H, slots><<<grid, element_threads, 0, ctx.stream()>>>(
-            A, low, largest, PartsLayout<H>{reinterpret_cast<H*>(to.parts), to.rows.h, to.rows.padded()},
-            SidesLayout<H>{reinterpret_cast<H*>(to.sides), to.cols.h, to.cols.padded(), to.ld});
+        launch(ctx.stream(), make_halves_kernel<unit_lower, H, slots>, {grid, element_threads}, A, low, largest,
+               PartsLayout<H>{reinterpret_cast<H*>(to.parts), to.rows.h, to.rows.padded()},
+               SidesLayout<H>{reinterpret_cast<H*>(to.sides), to.cols.h, to.cols.padded(), to.ld});
     });
-    check_launch("make_halves_kernel");
 }
 
 /// The bits of max |a_ij|, in the frame's memory.
@@ -91,8 +91,7 @@ const unsigned* find_largest(Context<Cuda>& ctx, Arena::Frame& frame, MatrixView
     const Index blocks = 16 * ctx.state().multiprocessors;
     const Index x = std::clamp<Index>((A.rows + 4 * element_threads - 1) / (4 * element_threads), 1, blocks);
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(std::clamp<Index>(blocks / x, 1, A.cols)));
-    largest_bits_kernel<<<grid, element_threads, 0, ctx.stream()>>>(A, largest);
-    check_launch("largest_bits_kernel");
+    launch(ctx.stream(), largest_bits_kernel, {grid, element_threads}, A, largest);
     return largest;
 }
 
@@ -102,8 +101,7 @@ struct Scalars {
     Scalars(Context<Cuda>& ctx, Arena::Frame& frame, const unsigned* largest_a, const unsigned* largest_b,
             float factor) {
         float* const scalars = frame.take<float>(3);
-        scale_of_product_kernel<<<1, 1, 0, ctx.stream()>>>(largest_a, largest_b, factor, scalars);
-        check_launch("scale_of_product_kernel");
+        launch(ctx.stream(), scale_of_product_kernel, {1, 1}, largest_a, largest_b, factor, scalars);
         alpha = scalars;
         one = scalars + 1;
         zero = scalars + 2;

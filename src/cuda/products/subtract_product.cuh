@@ -18,9 +18,11 @@
 
 #include <algorithm>
 
+#include "cuda/kernel_choice.hpp"
 #include "cuda/products/row_tiles.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 
 namespace quoin::cuda {
 
@@ -98,14 +100,15 @@ __global__ void __launch_bounds__(subtract_warps * 32, 1)
 }
 
 /// 0 < k <= 256, 64 < p <= 104.
-inline cudaError_t subtract_product(Index m, int k, int p, const float* A, Index lda, const float* B, Index ldb,
-                                    float* C, Index ldc, int multiprocessors, cudaStream_t stream) {
-    const auto blocks =
-        static_cast<unsigned>(std::min<Index>(multiprocessors, ceil_div(m, Index(subtract_warps * 16))));
-    return with_constant<9, 13>(ceil_div(p, 8), [&](auto col_tiles) {
+inline void subtract_product(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
+                             MatrixView<float, Cuda> C) {
+    const int k = static_cast<int>(A.cols), p = static_cast<int>(C.cols);
+    const auto blocks = static_cast<unsigned>(
+        std::min<Index>(ctx.state().multiprocessors, ceil_div(C.rows, Index(subtract_warps * 16))));
+    with_constant<9, 13>(ceil_div(p, 8), [&](auto col_tiles) {
         const std::size_t bytes = sizeof(double) * 64 * ceil_div(k, 8) * col_tiles;
-        return launch(subtract_product_kernel<col_tiles>, {blocks, subtract_warps * 32, bytes}, stream, m, k, p, A, lda,
-                      B, ldb, C, ldc);
+        launch(ctx.stream(), subtract_product_kernel<col_tiles>, {blocks, subtract_warps * 32, bytes}, C.rows, k, p,
+               A.data, A.ld, B.data, B.ld, C.data, C.ld);
     });
 }
 

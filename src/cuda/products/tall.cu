@@ -17,6 +17,7 @@
 #include "cuda/products/sum_parts.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/tuning.hpp"
 
 namespace quoin {
@@ -62,8 +63,7 @@ void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accum
     while (slices < 32 && slices < count && size * slices < threads) slices *= 2;
     const Index width = sum_threads / slices;
     const auto blocks = static_cast<unsigned>(std::clamp<Index>((size + width - 1) / width, 1, 1 << 20));
-    sum_parts_kernel<<<blocks, sum_threads, 0, ctx.stream()>>>(count, slices, parts, accumulate, upper, C);
-    check_launch("sum_parts_kernel");
+    launch(ctx.stream(), sum_parts_kernel<T, TC>, {blocks, sum_threads}, count, slices, parts, accumulate, upper, C);
 }
 
 Index cuda::rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
@@ -127,20 +127,11 @@ private:
 /// C := AᵀB (+ C where `accumulate`), products exact and sums in f64.
 void multiply_few(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
                   MatrixView<float, Cuda> C, bool accumulate) {
-    const int n = static_cast<int>(A.cols), p = static_cast<int>(B.cols);
-    const CrossGrid grid(A.rows, n, p, ctx.state().multiprocessors);
+    const CrossGrid grid(A.rows, static_cast<int>(A.cols), static_cast<int>(B.cols), ctx.state().multiprocessors);
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(grid.parts_size());
-    QUOIN_CUDA_CHECK(gram_of_two(A.rows, n, A.data, A.ld, p, B.data, B.ld, grid, parts, ctx.stream()));
-    QUOIN_CUDA_CHECK(
-        sum_product_parts(n, p, grid.width, grid.groups, grid.blocks, parts, accumulate, C.data, C.ld, ctx.stream()));
-}
-
-/// C := C − A B the same.
-void subtract_few(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
-                  MatrixView<float, Cuda> C) {
-    QUOIN_CUDA_CHECK(cuda::subtract_product(C.rows, static_cast<int>(A.cols), static_cast<int>(C.cols), A.data, A.ld,
-                                            B.data, B.ld, C.data, C.ld, ctx.state().multiprocessors, ctx.stream()));
+    gram_of_two(ctx, A, B, grid, parts);
+    sum_product_parts(ctx, grid.width, grid.groups, grid.blocks, parts, accumulate, C);
 }
 
 }  // namespace
@@ -150,7 +141,7 @@ void multiply_transposed(Context<D>& ctx, View<const T, D> A, View<const T, D> B
                          Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * A.rows * A.cols * B.cols);
     if constexpr (std::is_same_v<T, float>) {
-        switch (choose_inner_product(A.rows, A.cols, B.cols, scalar_kind<T>, arithmetic)) {
+        switch (choose_inner_product(A.rows, A.cols, B.cols, scalar_kind<T>, arithmetic, ctx.state().kernels)) {
             case ProductKernel::Halves: return multiply_transposed_by_halves(ctx, arithmetic, A, B, C, accumulate);
             case ProductKernel::FewColumns: return multiply_few(ctx, A, B, C, accumulate);
             case ProductKernel::Library: break;
@@ -164,9 +155,9 @@ template <class T, class D>
 void subtract_product(Context<D>& ctx, View<const T, D> A, View<const T, D> B, View<T, D> C, Arithmetic arithmetic) {
     ctx.state().add_flops(2.0 * C.rows * C.cols * A.cols);
     if constexpr (std::is_same_v<T, float>) {
-        switch (choose_subtracted_product(C.rows, A.cols, C.cols, scalar_kind<T>, arithmetic)) {
+        switch (choose_subtracted_product(C.rows, A.cols, C.cols, scalar_kind<T>, arithmetic, ctx.state().kernels)) {
             case ProductKernel::Halves: return subtract_product_by_halves(ctx, arithmetic, A, B, C);
-            case ProductKernel::FewColumns: return subtract_few(ctx, A, B, C);
+            case ProductKernel::FewColumns: return cuda::subtract_product(ctx, A, B, C);
             case ProductKernel::Library: break;
         }
     }
@@ -180,7 +171,8 @@ void block_gram_schmidt_step(Context<D>& ctx, View<const T, D> Q, View<T, D> W, 
     Index done = 0;  // columns of Q
     if constexpr (std::is_same_v<T, float>) {
         // as many at a time as there is room for the halves of
-        const ProductKernel kernel = choose_inner_product(W.rows, Q.cols, W.cols, scalar_kind<T>, arithmetic);
+        const ProductKernel kernel =
+            choose_inner_product(W.rows, Q.cols, W.cols, scalar_kind<T>, arithmetic, ctx.state().kernels);
         Index width = kernel == ProductKernel::Halves ? Q.cols : 0;
         while (done < Q.cols && width >= Tuning<Cuda>::min_halved) {
             const Range cols{done, std::min(Q.cols, done + width)};

@@ -1,7 +1,7 @@
 #pragma once
 
 // Every call of CUDA and its libraries goes through QUOIN_CUDA_CHECK, with blas.hpp or solver.hpp for cuBLAS and
-// cuSOLVER; every launch is followed by `check_launch`.
+// cuSOLVER; every launch goes through launch.hpp.
 
 #include <cuda_runtime_api.h>
 
@@ -17,7 +17,6 @@ namespace quoin::cuda {
 inline void check(cudaError_t status, const char* call) {
     if (status != cudaSuccess) fail(call, cudaGetErrorString(status));
 }
-inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 
 /// n of an n×n matrix whose bytes fit into any GPU: grids and cuSOLVER count it in 32 bits.
 inline int small_size(Index n) {

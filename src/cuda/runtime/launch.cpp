@@ -6,24 +6,27 @@
 
 namespace quoin::cuda {
 
-cudaError_t lift_limits(const void* kernel) {
+void lift_limits(const void* kernel) {
     static std::mutex mutex;
     static std::set<std::pair<int, const void*>> lifted;
     int device = 0, most = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error != cudaSuccess) return error;
+    QUOIN_CUDA_CHECK(cudaGetDevice(&device));
     const std::lock_guard lock(mutex);
-    if (lifted.contains({device, kernel})) return cudaSuccess;
+    if (lifted.contains({device, kernel})) return;
     cudaFuncAttributes attributes = {};
-    error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
-    if (error == cudaSuccess) {
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     most - static_cast<int>(attributes.sharedSizeBytes));
-    }
-    if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    if (error == cudaSuccess) lifted.emplace(device, kernel);
-    return error;
+    QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    check_kernel(cudaFuncGetAttributes(&attributes, kernel), kernel);
+    QUOIN_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          most - static_cast<int>(attributes.sharedSizeBytes)));
+    QUOIN_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    lifted.emplace(device, kernel);
+}
+
+void check_kernel(cudaError_t status, const void* kernel) {
+    if (status == cudaSuccess) return;
+    const char* name = nullptr;
+    if (cudaFuncGetName(&name, kernel) != cudaSuccess || !name) name = "a kernel";
+    check(status, name);
 }
 
 }  // namespace quoin::cuda

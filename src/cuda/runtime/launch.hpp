@@ -1,10 +1,10 @@
 #pragma once
 
-// One way to launch a kernel that has dynamic shared memory or clusters, from any thread.
+// The one way to launch a kernel.
 
 #include <cuda_runtime.h>
 
-#include <type_traits>
+#include "cuda/runtime/error.hpp"
 
 namespace quoin::cuda {
 
@@ -12,42 +12,40 @@ struct LaunchShape {
     dim3 grid, block;
     std::size_t shared = 0;  ///< bytes of dynamic memory a block
     unsigned cluster = 0;    ///< blocks of a cluster; 0: the kernel has no clusters
+    bool at_once = false;    ///< whether all blocks must run at the same time
 };
 
 /// Allows blocks of `kernel` all shared memory of the current device, and clusters of any size. Does so once for each
 /// kernel and device, because the limit belongs to the kernel, and another thread's launch must not find it lowered.
-cudaError_t lift_limits(const void* kernel);
+void lift_limits(const void* kernel);
+/// Throws DeviceFailure with the kernel's name unless `status` is success.
+void check_kernel(cudaError_t status, const void* kernel);
 
-/// kernel<<<shape, stream>>>(arguments…).
+/// Launches kernel(arguments…), from any thread. Throws DeviceFailure if that fails.
 template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
-                   const Arguments&... arguments) {
-    if (const cudaError_t error = lift_limits(reinterpret_cast<const void*>(kernel)); error != cudaSuccess) {
-        return error;
+void launch(cudaStream_t stream, void (*kernel)(Parameters...), const LaunchShape& shape,
+            const Arguments&... arguments) {
+    const auto entry = reinterpret_cast<const void*>(kernel);
+    if (shape.shared > 0 || shape.cluster > 0) lift_limits(entry);
+    cudaLaunchAttribute attributes[2] = {};
+    unsigned count = 0;
+    if (shape.cluster > 0) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count++].val.clusterDim = {shape.cluster, 1, 1};
     }
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = shape.cluster;
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    if (shape.at_once) {
+        attributes[count].id = cudaLaunchAttributeCooperative;
+        attributes[count++].val.cooperative = 1;
+    }
     cudaLaunchConfig_t config = {};
     config.gridDim = shape.grid;
     config.blockDim = shape.block;
     config.dynamicSmemBytes = shape.shared;
     config.stream = stream;
-    config.attrs = &cluster;
-    config.numAttrs = shape.cluster > 0 ? 1 : 0;
+    config.attrs = attributes;
+    config.numAttrs = count;
     cudaLaunchKernelEx(&config, kernel, arguments...);
-    return cudaGetLastError();
-}
-
-/// work(x) for an x from `least` to `most` as a constant; cudaErrorInvalidValue for any other.
-template <int least, int most, class Work>
-cudaError_t with_constant(int x, Work work) {
-    if constexpr (least <= most) {
-        return x == least ? work(std::integral_constant<int, least>()) : with_constant<least + 1, most>(x, work);
-    } else {
-        return cudaErrorInvalidValue;
-    }
+    check_kernel(cudaGetLastError(), entry);
 }
 
 }  // namespace quoin::cuda

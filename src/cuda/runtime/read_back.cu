@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"
 
 namespace quoin {
@@ -23,9 +24,8 @@ __global__ void __launch_bounds__(store_threads)
 void Context<Cuda>::State::send_words(const void* p, std::size_t count) {
     void* const read = read_back_.at_least(std::max<std::size_t>(4 * count, 1 << 16));
     if (count > 0 && side_copies_out_) {
-        store_words_kernel<<<1, store_threads, 0, queue_.stream>>>(static_cast<const unsigned*>(p),
-                                                                   static_cast<unsigned*>(read), count);
-        cuda::check_launch("store_words_kernel");
+        cuda::launch(queue_.stream, store_words_kernel, {1, store_threads}, static_cast<const unsigned*>(p),
+                     static_cast<unsigned*>(read), count);
     } else if (count > 0) {
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(read, p, 4 * count, cudaMemcpyDeviceToHost, queue_.stream));
     }

@@ -31,6 +31,8 @@ struct DeviceQueue {
 
 namespace cuda {
 
+enum class Kernels : int;  // kernel_choice.hpp
+
 /// Workspace of one context, as the host's Arena: frames nest, and what one call needed beyond the arena's size becomes
 /// part of it before the next call. Memory returns in stream order: a frame may end before its work is done.
 class Arena {
@@ -122,6 +124,7 @@ struct Context<Cuda>::State {
     cuda::Arena arena;
     int multiprocessors = 0;
     std::size_t shared_bytes = 0;  ///< that a block may ask for
+    const cuda::Kernels kernels;
 
     cublasHandle_t blas();
     cusolverDnHandle_t solver();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda/elements/elementwise.cuh"
+#include "cuda/plain/householder.hpp"
 #include "cuda/runtime/launch.hpp"
 #include "cuda/small/cluster_per_matrix.hpp"
 #include "cuda/small/thread_per_column.cuh"
@@ -81,15 +82,16 @@ void for_each_small_entry(Context<Cuda>& ctx, Index rows, Index cols, Index coun
     }
 }
 
-/// The widths of the members' matrices, in order, one number if they are all alike: runs of equal width are one launch.
+/// Calls work(first, members, width) for each run of members whose matrices have equal widths: one launch each.
 template <class T, class Work>
 void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
     if (members.count == 0) return;
+    if (C.uniform()) return work(0, members, C.cols(0));
     Index first = 0;
     std::vector<Index> list(members.count);
     for (Index i = 0; i < members.count; ++i) list[i] = members[i];
     for (Index i = 1; i <= members.count; ++i) {
-        if (i < members.count && (C.uniform() || C.cols(members[i]) == C.cols(members[first]))) continue;
+        if (i < members.count && C.cols(members[i]) == C.cols(members[first])) continue;
         const bool all = first == 0 && i == members.count;
         work(first, all ? members : Members{std::span<const Index>(list).subspan(first, i - first), i - first},
              C.cols(members[first]));
@@ -101,7 +103,11 @@ void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
 
 template <class T>
 SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory)
-    : m_(m), n_(n), k_(std::min(m, n)), choice_(choose_batch(m, n, scalar_kind<T>)), tau_(ctx, k_, count) {
+    : m_(m),
+      n_(n),
+      k_(std::min(m, n)),
+      choice_(choose_batch(m, n, scalar_kind<T>, ctx.state().kernels)),
+      tau_(ctx, k_, count) {
     if (in_strips()) {
         const auto size = strips_size(count);
         const Index width = size.width;
@@ -145,28 +151,80 @@ Index factor_held(Context<Cuda>& ctx, BatchChoice choice, const BatchSize& size,
         const Entries<const T> entries(ctx, A, members);
         switch (choice.kernel) {
             case BatchKernel::ThreadPerMatrix:
-                factor_in_threads_kernel<T>
-                    <<<thread_blocks(size.count), matrix_threads, 0, ctx.stream()>>>(size, entries, out, check);
-                return check_launch("factor_in_threads_kernel");
+                return launch(ctx.stream(), factor_in_threads_kernel<T>, {thread_blocks(size.count), matrix_threads},
+                              size, entries, out, check);
             case BatchKernel::ThreadPerColumn:
-                with_row<std::size(column_lanes)>(choice.row, [&](auto row) {
+                return with_row<std::size(column_lanes)>(choice.row, [&](auto row) {
                     constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
                     const auto kernel = out.form_q ? factor_columns_kernel<T, rows, group, true>
                                                    : factor_columns_kernel<T, rows, group, false>;
-                    kernel<<<grid_of(group, size.count), column_threads, 0, ctx.stream()>>>(size, entries, out, check);
+                    launch(ctx.stream(), kernel, {grid_of(group, size.count), column_threads}, size, entries, out,
+                           check);
                 });
-                return check_launch("factor_columns_kernel");
             case BatchKernel::ClusterPerMatrix: return rows::factor<T>(ctx, choice.row, size, entries, out, check);
             case BatchKernel::Strips:
+            case BatchKernel::Plain:
             case BatchKernel::None: break;
         }
     });
+}
+
+/// Factors packed matrices of n columns in X one after the other. Returns the first that has NaN or Inf, or −1.
+template <class T>
+Index factor_one_by_one(Context<Cuda>& ctx, MatrixView<T, Cuda> X, Index n, bool check_finite,
+                        MatrixView<T, Cuda> tau) {
+    Matrix<int, Cuda> exponents(ctx, X.cols, 1);
+    Matrix<Scan, Cuda> found(ctx, 1, 1);
+    scan<T>(ctx, std::as_const(X), Scalar<T>::safe_exponent, exponents.view(), found.view());
+    const Scan seen = read_scan(ctx, std::as_const(found).view());
+    if (check_finite && seen.bad_col >= 0) return seen.bad_col / n;
+    if (seen.scaled) scale_columns<T>(ctx, exponents.view(), -1, Part::All, X);
+    for (Index i = 0; i < X.cols / n; ++i) {
+        const Range columns{i * n, (i + 1) * n};
+        plain::factor<T>(ctx, X.col_block(columns), tau.at(0, i));
+        if (seen.scaled)
+            scale_columns<T>(ctx, exponents.view().row_block(columns), 1, Part::Upper, X.col_block(columns));
+    }
+    return -1;
+}
+
+/// Applies packed reflectors, matrix by matrix, as the kernels do: to := op(Q) from, or, if `upper`, op(Q) [E; 0] of upper
+/// triangles E in `from`, or op(Q) I.
+template <class T>
+void apply_one_by_one(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
+                      const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
+    const Index m = size.m, n = size.n, k = size.k, rows_of_from = upper ? k : m;
+    const bool has_from = !from.empty();
+    Arena::Frame frame(ctx);
+    const auto C = frame.matrix<T>(m, p), Tf = frame.matrix<T>(k, k);
+    for (Index b = 0; b < size.count; ++b) {
+        for_each_element(ctx, m, p, [=] __device__(Index i, Index j) {
+            C.data[i + j * C.ld] = has_from && i < rows_of_from ? from[b](i, j) : T(!has_from && i == j);
+        });
+        const MatrixView<const T, Cuda> V{X + b * size.ld * n, m, k, size.ld};
+        compact_wy<T>(ctx, V, MatrixView<const T, Cuda>{tau + b * k, k, 1}, Tf);
+        apply_panel<T>(ctx, transpose ? Op::Transpose : Op::None, V, Tf, C);
+        for_each_element(ctx, m, p, [=] __device__(Index i, Index j) { to[b](i, j) = C.data[i + j * C.ld]; });
+    }
 }
 
 }  // namespace
 
 template <class T>
 Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite) {
+    if (choice_.kernel == BatchKernel::Plain) {
+        const Entries<const T> entries(ctx, A, members);
+        const BatchEntries<const T>& from = entries;
+        T* const X = factor_.data();
+        for_each_small_entry(ctx, m_, n_, members.count,
+                             [=, n = n_, ld = factor_.ld()] __device__(Index i, Index j, Index b) {
+                                 X[(b * n + j) * ld + i] = from[b](i, j);
+                             });
+        ctx.state().add_flops(2.0 * m_ * n_ * k_ * members.count);
+        const Index bad =
+            factor_one_by_one<T>(ctx, factor_.view().col_block({0, n_ * members.count}), n_, check_finite, tau_.view());
+        return bad >= 0 ? members[bad] : -1;
+    }
     if (!in_strips()) {
         return factor_held<T>(
             ctx, choice_, columns_size(members.count), A, members, check_finite,
@@ -182,8 +240,8 @@ template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
                                      bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    const BatchChoice choice = choose_batch(m, n, scalar_kind<T>);
-    if (choice.kernel != BatchKernel::Strips) {
+    const BatchChoice choice = choose_batch(m, n, scalar_kind<T>, ctx.state().kernels);
+    if (choice.kernel != BatchKernel::Strips && choice.kernel != BatchKernel::Plain) {
         const BatchSize size(members.count, m, n, m);
         return factor_held<T>(ctx, choice, size, A, members, check_finite,
                               {kept, form_q, Entries<T>(ctx, B, members),
@@ -192,8 +250,8 @@ Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, Batch
     SmallBatch all(ctx, m, n, members.count);
     const Index bad = all.factor(ctx, A, members, check_finite);
     if (bad >= 0) return bad;
-    strips::unpack<T>(ctx, all.strips_size(members.count), all.strips_from(0), kept, Entries<T>(ctx, B, members),
-                      Entries<T>(ctx, other, kept == Factor::VR ? members : Members()));
+    all.unpack(ctx, kept, members, B);
+    if (kept == Factor::VR) all.unpack_tau(ctx, members, other);
     if (form_q) all.form_q(ctx, members, other);
     return -1;
 }
@@ -223,25 +281,25 @@ void SmallBatch<T, Cuda>::unpack_tau(Context<Cuda>& ctx, Members members, BatchV
 
 template <class T>
 void SmallBatch<T, Cuda>::apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
-                                const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) const {
+                                const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) const {
     if (count == 0 || p == 0) return;
     const T *const X = factor_.data() + first * factor_.ld() * n_, *const tau = tau_.data() + first * k_;
     switch (choice_.kernel) {
         case BatchKernel::ThreadPerMatrix:
-            apply_in_threads_kernel<T><<<thread_blocks(count), matrix_threads, 0, ctx.stream()>>>(
-                columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
-            return check_launch("apply_in_threads_kernel");
+            return launch(ctx.stream(), apply_in_threads_kernel<T>, {thread_blocks(count), matrix_threads},
+                          columns_size(count), X, tau, transpose, static_cast<int>(p), from, upper, to);
         case BatchKernel::ThreadPerColumn:
-            with_row<std::size(column_lanes)>(choice_.row, [&](auto row) {
+            return with_row<std::size(column_lanes)>(choice_.row, [&](auto row) {
                 constexpr int rows = column_lanes[row].rows, group = column_lanes[row].lanes;
-                apply_columns_kernel<T, rows, group><<<grid_of(group, count), column_threads, 0, ctx.stream()>>>(
-                    columns_size(count), X, tau, transpose, static_cast<int>(p), from, identity, to);
+                launch(ctx.stream(), apply_columns_kernel<T, rows, group>, {grid_of(group, count), column_threads},
+                       columns_size(count), X, tau, transpose, static_cast<int>(p), from, upper, to);
             });
-            return check_launch("apply_columns_kernel");
         case BatchKernel::ClusterPerMatrix:
-            return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, identity, to);
+            return rows::apply<T>(ctx, columns_size(count), X, tau, transpose, p, from, upper, to);
         case BatchKernel::Strips:
-            return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, identity, to);
+            return strips::apply<T>(ctx, strips_size(count), strips_from(first), transpose, p, from, upper, to);
+        case BatchKernel::Plain:
+            return apply_one_by_one<T>(ctx, columns_size(count), X, tau, transpose, p, from, upper, to);
         case BatchKernel::None: break;
     }
 }
@@ -254,8 +312,7 @@ void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<
 template <class T>
 void SmallBatch<T, Cuda>::form_q(Context<Cuda>& ctx, Members members, BatchView<const T, Cuda> E,
                                  BatchView<T, Cuda> Q) const {
-    strips::apply<T>(ctx, strips_size(members.count), strips_from(0), false, k_, Entries<const T>(ctx, E, members),
-                     true, Entries<T>(ctx, Q, members));
+    apply(ctx, 0, members.count, false, k_, Entries<const T>(ctx, E, members), true, Entries<T>(ctx, Q, members));
 }
 
 template <class T>
@@ -267,6 +324,19 @@ void SmallBatch<T, Cuda>::apply_q(Context<Cuda>& ctx, Op op, Members members, Ba
     });
 }
 
+template <class T, class D>
+void copy_batch(Context<D>& ctx, BatchView<const T, D> from, BatchView<T, D> to) {
+    const Members all{{}, to.count()};
+    const Entries<const T> source(ctx, from, all);
+    const Entries<T> target(ctx, to, all);
+    const BatchEntries<const T>& A = source;
+    const BatchEntries<T>& B = target;
+    for_each_small_entry(ctx, to.rows(0), to.cols(0), all.count,
+                         [=] __device__(Index i, Index j, Index b) { B[b](i, j) = A[b](i, j); });
+}
+
+template decltype(copy_batch<float, Cuda>) copy_batch<float, Cuda>;
+template decltype(copy_batch<double, Cuda>) copy_batch<double, Cuda>;
 template class SmallBatch<float, Cuda>;
 template class SmallBatch<double, Cuda>;
 

@@ -56,7 +56,7 @@ private:
     /// Returns the factors of members `first`, `first` + 1, …
     cuda::strips::StripFactors<T> strips_from(Index first) const;
     void apply(Context<Cuda>& ctx, Index first, Index count, bool transpose, Index p,
-               const cuda::BatchEntries<const T>& from, bool identity, const cuda::BatchEntries<T>& to) const;
+               const cuda::BatchEntries<const T>& from, bool upper, const cuda::BatchEntries<T>& to) const;
 
     bool in_strips() const { return choice_.kernel == cuda::BatchKernel::Strips; }
 

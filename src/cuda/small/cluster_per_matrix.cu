@@ -41,19 +41,19 @@ void factor(Context<Cuda>& ctx, int row, const BatchSize& size, const BatchEntri
                             : out.form_q           ? factor_rows_kernel<K, RowsKept::QR>
                                                    : factor_rows_kernel<K, RowsKept::R>;
         const bool holds_v = out.kept == Factor::VR || out.form_q;
-        QUOIN_CUDA_CHECK(launch(kernel, shape_of<K>(size.m, size.count, holds_v ? size.k : 0), ctx.stream(), size, A,
-                                out.first, out.second, check));
+        launch(ctx.stream(), kernel, shape_of<K>(size.m, size.count, holds_v ? size.k : 0), size, A, out.first,
+               out.second, check);
     });
 }
 
 template <class T>
 void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
-           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to) {
+           const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
     const int row = cluster_row(size.m, cluster_cols_at_once(size.m, p, scalar_kind<T>), scalar_kind<T>);
     with_kernel<T>(row, [&]<class K>(K) {
-        QUOIN_CUDA_CHECK(launch(apply_rows_kernel<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0),
-                                ctx.stream(), size, X, tau, transpose, p, from, identity, to));
+        launch(ctx.stream(), apply_rows_kernel<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0), size,
+               X, tau, transpose, p, from, upper, to);
     });
 }
 

@@ -360,11 +360,11 @@ __global__ void __launch_bounds__(K::max_threads)
     }
 }
 
-/// to := op(Q) from, p columns, N at a time a cluster; from = I if `identity`.
+/// to := op(Q) from, p columns, N at a time a cluster. If `upper`, from is [E; 0], E of k rows, or I without matrices.
 template <class K>
 __global__ void __launch_bounds__(K::max_threads)
     apply_rows_kernel(BatchSize size, const typename K::Scalar* X, const typename K::Scalar* tau, bool transpose,
-                      Index p, BatchEntries<const typename K::Scalar> from, bool identity,
+                      Index p, BatchEntries<const typename K::Scalar> from, bool upper,
                       BatchEntries<typename K::Scalar> to) {
     using T = typename K::Scalar;
     constexpr int N = K::N, R = K::R;
@@ -382,10 +382,10 @@ __global__ void __launch_bounds__(K::max_threads)
     };
     const auto step_of = [&](int step) { return transpose ? step : size.k - 1 - step; };
     load(step_of(0), next);
-    if (identity) {
+    if (upper && from.empty()) {
         set_unit_rows(first, me, c);
     } else {
-        load_rows(from[b], size.m, first, p, me, c);
+        load_rows(from[b], upper ? size.k : size.m, first, p, me, c);
     }
 #pragma unroll 1
     for (int step = 0; step < size.k; ++step) {

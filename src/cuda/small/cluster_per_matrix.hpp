@@ -11,9 +11,9 @@ namespace quoin::cuda::rows {
 template <class T>
 void factor(Context<Cuda>& ctx, int row, const BatchSize& size, const BatchEntries<const T>& A,
             const BatchOutputs<T>& out, const FiniteCheck& check);
-/// to := op(Q) from, p columns, of V and R in X; from = I if `identity`.
+/// to := op(Q) from, p columns, of V and R in X; as the kernel says.
 template <class T>
 void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
-           const BatchEntries<const T>& from, bool identity, const BatchEntries<T>& to);
+           const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to);
 
 }  // namespace quoin::cuda::rows

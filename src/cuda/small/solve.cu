@@ -71,10 +71,9 @@ bool SmallBatch<T, Cuda>::solve(Context<Cuda>& ctx, Op op, Members members, Batc
     with_row<std::size(batch_solve_rows)>(batch_solve_row(n_), [&](auto row) {
         const dim3 grid(static_cast<unsigned>(std::min<Index>(members.count, 1 << 30))),
             block(32, static_cast<unsigned>(std::clamp<Index>(n_ / 8, 1, max_solve_warps)));
-        solve_problems_kernel<T, batch_solve_rows[row]>
-            <<<grid, block, 0, ctx.stream()>>>(size, problems, R, shortest, static_cast<T>(rcond), first_refused);
+        launch(ctx.stream(), solve_problems_kernel<T, batch_solve_rows[row]>, {grid, block}, size, problems, R,
+               shortest, static_cast<T>(rcond), first_refused);
     });
-    check_launch("solve_batch");
     // X = Q [Y; 0]
     if (shortest) apply_q(ctx, Op::None, members, all_C, X);
     return ask && *ctx.state().read_back(first_refused, 1) != none_bad;

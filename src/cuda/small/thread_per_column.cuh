@@ -12,8 +12,8 @@
 // memory. Bound by latency: a column costs a dot product, a square root and a division one after the other.
 
 #include "cuda/arch/sm70_registers.cuh"
+#include "cuda/arch/sm70_vector.cuh"
 #include "cuda/elements/batch_entries.cuh"
-#include "cuda/elements/column_vectors.cuh"
 
 namespace quoin::cuda {
 
@@ -232,11 +232,11 @@ __global__ void __launch_bounds__(column_threads)
     }
 }
 
-/// C := op(Q) C of p columns, Group at a time; of the unit matrix where `from` has no data.
+/// to := op(Q) from, p columns, Group at a time. If `upper`, from is [E; 0], E of k rows, or I without matrices.
 template <class T, int Rows, int Group>
 __global__ void __launch_bounds__(column_threads)
     apply_columns_kernel(BatchSize size, const T* X, const T* tau, bool transpose, int p, BatchEntries<const T> from,
-                         bool identity, BatchEntries<T> to) {
+                         bool upper, BatchEntries<T> to) {
     __shared__ alignas(16) T shared[column_threads / Group][Rows + 16 / int(sizeof(T))];
     const int lane = threadIdx.x % Group;
     T* const v = shared[threadIdx.x / Group];
@@ -245,11 +245,11 @@ __global__ void __launch_bounds__(column_threads)
     for (int first = 0; first < p; first += Group) {
         const int col = first + lane;
         T c[Rows];
-        if (identity) {
+        if (upper && from.empty()) {
 #pragma unroll
             for (int i = 0; i < Rows; ++i) c[i] = i == col;
         } else {
-            load_column<T, Rows>(from[of], col, size.m, col < p, c);
+            load_column<T, Rows>(from[of], col, upper ? size.k : size.m, col < p, c);
         }
         for (int step = 0; step < size.k; ++step) {
             const int j = transpose ? step : size.k - 1 - step;

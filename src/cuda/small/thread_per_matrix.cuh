@@ -189,11 +189,12 @@ __global__ void __launch_bounds__(matrix_threads)
     }
 }
 
-/// to := op(Q) from, p columns; from = I if `identity`. X and tau as BatchSize says.
+/// to := op(Q) from, p columns. If `upper`, from is [E; 0], E of k rows, or I without matrices. X and tau as BatchSize
+/// says.
 template <class T>
 __global__ void __launch_bounds__(matrix_threads)
     apply_in_threads_kernel(BatchSize size, const T* X, const T* taus, bool transpose, int p,
-                            BatchEntries<const T> from, bool identity, BatchEntries<T> to) {
+                            BatchEntries<const T> from, bool upper, BatchEntries<T> to) {
     __shared__ T staging[matrix_threads / 32][33 * thread_side * thread_side];
     const Index b = Index(blockIdx.x) * matrix_threads + threadIdx.x, of = min(b, size.count - 1);
     const ThreadMatrix<T> V = load_matrix<T>({X + of * size.ld * size.n, 1, size.ld}, size.m, 0, size.k);
@@ -202,14 +203,14 @@ __global__ void __launch_bounds__(matrix_threads)
     for (int j = 0; j < thread_side; ++j) tau[j] = j < size.k ? taus[of * size.k + j] : T(0);
     for (int first = 0; first < p; first += thread_side) {
         ThreadMatrix<T> C;
-        if (identity) {
+        if (upper && from.empty()) {
 #pragma unroll
             for (int j = 0; j < thread_side; ++j) {
 #pragma unroll
                 for (int i = 0; i < thread_side; ++i) C.a[j][i] = i == first + j;
             }
         } else {
-            C = load_matrix<T>(from[of], size.m, first, p);
+            C = load_matrix<T>(from[of], upper ? size.k : size.m, first, p);
         }
         apply_reflectors(V, tau, size.k, transpose, C);
         if (p <= thread_side) {

@@ -71,8 +71,7 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
         // more would wait for a ticket that is not there
         const Index clusters =
             std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), strips.clusters_on(multiprocessors));
-        QUOIN_CUDA_CHECK(
-            launch(kernel, shape_of<S>(clusters), ctx.stream(), size, clusters, A, F, next_ticket, done, check));
+        launch(ctx.stream(), kernel, shape_of<S>(clusters), size, clusters, A, F, next_ticket, done, check);
     });
 }
 
@@ -84,7 +83,7 @@ void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, 
         using S = typename decltype(strips)::S;
         constexpr auto kernel = apply_strips_kernel<S, strips.blocks>;
         const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
-        QUOIN_CUDA_CHECK(launch(kernel, shape_of<S>(clusters), ctx.stream(), size, F, transpose, p, from, upper, to));
+        launch(ctx.stream(), kernel, shape_of<S>(clusters), size, F, transpose, p, from, upper, to);
     });
 }
 
@@ -160,10 +159,9 @@ void unpack(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F,
     const Index warps = size.count * size.pieces * ceil_div(Index(rows), Index(256 / size.width));
     const Index blocks = std::min<Index>(ceil_div(warps, Index(unpack_warps)), 1 << 20);
     const auto unpack_with = [&](auto kernel) {
-        kernel<<<static_cast<unsigned>(blocks), 32 * unpack_warps, 0, ctx.stream()>>>(size, F, rows, upper, to, tau);
+        launch(ctx.stream(), kernel, {static_cast<unsigned>(blocks), 32 * unpack_warps}, size, F, rows, upper, to, tau);
     };
     size.width == 32 ? unpack_with(unpack_images_kernel<T, 32>) : unpack_with(unpack_images_kernel<T, 16>);
-    check_launch("unpack_strips");
 }
 
 template <class T>

@@ -20,8 +20,8 @@
 // column into halves loses about u max |c| in norm. Many matrices are bound by these products, few by the chain of
 // columns (reflectors_by_columns.cuh), and of panels (reflectors_by_gram.cuh).
 
+#include "cuda/arch/sm70_vector.cuh"
 #include "cuda/arch/sm80_copy_async.cuh"
-#include "cuda/elements/column_vectors.cuh"
 #include "cuda/strips/reflectors_by_columns.cuh"
 #include "cuda/strips/reflectors_by_gram.cuh"
 #include "cuda/strips/size.cuh"
@@ -594,7 +594,7 @@ __global__ void __launch_bounds__(S::threads, blocks)
     const StripThread<S> me;
     Cluster<S> cluster(s);
     const Index strips = (p + S::columns - 1) / S::columns;
-    const bool identity = upper && !from.data && !from.list;
+    const bool identity = upper && from.empty();
     for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {
         __syncthreads();
         // one matrix after the other, whose V stays in the L2 cache; of a triangle the last columns take longest

@@ -10,6 +10,7 @@
 
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/triangles/triangle_columns.cuh"
 
 namespace quoin {
@@ -82,13 +83,11 @@ TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     // tops, W's diagonal and the sums, to be read at once
     double *found = frame.take<double>(6 * n), *diagonal = found + n, *sums = found + 2 * n;
     const ColumnScales scales{found, frame.take<double>(n)};
-    unit_columns_kernel<T><<<grid, 32, 0, ctx.stream()>>>(R, W, scales, diagonal);
-    check_launch("unit_columns_kernel");
+    launch(ctx.stream(), unit_columns_kernel<T>, {grid, 32}, R, W, scales, diagonal);
     // S = W⁻¹
     set_identity<double>(ctx, 0, S);
     trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
-    triangle_sums_kernel<<<grid, 32, 0, ctx.stream()>>>(W, S, scales, {sums, 4, n});
-    check_launch("triangle_sums_kernel");
+    launch(ctx.stream(), triangle_sums_kernel, {grid, 32}, W, S, scales, MatrixView<double, Cuda>{sums, 4, n});
     const double* on_host = ctx.state().read_back(found, 6 * n);
 
     bool singular = false;
@@ -129,8 +128,7 @@ double inverse_norm_estimate(Context<D>& ctx, View<const T, D> LU) {
     set_identity<T>(ctx, 0, S);
     trsm<T>(ctx, Side::Left, Triangle::UnitLower, Op::None, LU, S);
     trsm<T>(ctx, Side::Left, Triangle::Upper, Op::None, LU, S);
-    column_sums_kernel<false, T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(S, sums);
-    check_launch("column_sums_kernel");
+    launch(ctx.stream(), column_sums_kernel<false, T>, {static_cast<unsigned>(small_size(n)), 32}, S, sums);
     return largest(ctx.state().read_back(sums, n), n);
 }
 

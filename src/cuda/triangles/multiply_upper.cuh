@@ -8,8 +8,9 @@
 //
 // Shared: at most 33 KB. n³/3 flops; S is read by every block, along columns, from the L2 cache. Bound by its latency.
 
-#include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/runtime/ceil_div.cuh"
+#include "cuda/runtime/launch.hpp"
+#include "cuda/runtime/state.hpp"
 #include "primitives.hpp"
 
 namespace quoin::cuda {
@@ -53,22 +54,22 @@ __global__ void __launch_bounds__(rows* groups)
 
 /// 0 < n <= 256; S and certificate may be null. Does not wait.
 template <class T, class P>
-cudaError_t multiply_upper(int n, const T* S, Index lds, const T* R, Index ldr, P* to, Index ldp,
-                           const Certificate* certificate, cudaStream_t stream) {
-    const auto launch = [&]<int rows, int groups>() {
-        multiply_upper_kernel<rows, groups>
-            <<<ceil_div(n, product_cols), dim3(rows, groups), 0, stream>>>(n, S, lds, R, ldr, to, ldp, certificate);
+void multiply_upper(Context<Cuda>& ctx, MatrixView<const T, Cuda> S, MatrixView<const T, Cuda> R,
+                    MatrixView<P, Cuda> to, const Certificate* certificate) {
+    const int n = static_cast<int>(R.cols);
+    const auto launch_with = [&]<int rows, int groups>() {
+        launch(ctx.stream(), multiply_upper_kernel<rows, groups, T, P>, {ceil_div(n, product_cols), dim3(rows, groups)},
+               n, S.data, S.ld, R.data, R.ld, to.data, to.ld, certificate);
     };
     if (n <= 64) {
-        launch.template operator()<64, 8>();
+        launch_with.template operator()<64, 8>();
     } else if (n <= 128) {
-        launch.template operator()<128, 8>();
+        launch_with.template operator()<128, 8>();
     } else if (n <= 192) {
-        launch.template operator()<192, 4>();
+        launch_with.template operator()<192, 4>();
     } else {
-        launch.template operator()<product_rows, 4>();
+        launch_with.template operator()<product_rows, 4>();
     }
-    return cudaGetLastError();
 }
 
 }  // namespace quoin::cuda

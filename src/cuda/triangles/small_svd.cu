@@ -11,6 +11,7 @@
 #include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
+#include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/solver.hpp"
 #include "cuda/tuning.hpp"
 
@@ -39,18 +40,6 @@ __global__ void __launch_bounds__(32) column_tops_kernel(MatrixView<const T, Cud
     finite = __all_sync(~0u, finite);
     if (threadIdx.x == 0) tops[j] = finite ? top : NAN;
 }
-
-/// cuSOLVER's parameters, destroyed with it.
-class SolverParameters {
-public:
-    SolverParameters() { QUOIN_CUDA_CHECK(cusolverDnCreateParams(&params_)); }
-    SolverParameters(const SolverParameters&) = delete;
-    ~SolverParameters() { cusolverDnDestroyParams(params_); }
-    operator cusolverDnParams_t() const { return params_; }
-
-private:
-    cusolverDnParams_t params_ = nullptr;
-};
 
 /// A = U diag(s) Vᵀ with V itself in `V`, by the polar decomposition (gesvdp; Nakatsukasa and Higham 2013). A is lost.
 /// False where it did not converge. Where it did, U and V are orthogonal, but U diag(s) Vᵀ is not always A: of 160
@@ -136,8 +125,7 @@ void svd_on_device(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, std::span<T>
     const bool vectors = U.data != nullptr;
     Arena::Frame frame(ctx);
     double* tops = frame.take<double>(n);
-    column_tops_kernel<T><<<static_cast<unsigned>(small_size(n)), 32, 0, ctx.stream()>>>(A, tops);
-    check_launch("column_tops_kernel");
+    launch(ctx.stream(), column_tops_kernel<T>, {static_cast<unsigned>(small_size(n)), 32}, A, tops);
     double top = 0;
     for (const double *x = ctx.state().read_back(tops, n), *end = x + n; x < end; ++x) {
         if (!std::isfinite(*x)) throw NumericalBreakdown("svd: R holds NaN or Inf", 0);

@@ -42,8 +42,7 @@ void multiply_upper(Context<D>& ctx, View<const T, D> S, View<const T, D> R, Vie
     const Index n = R.rows;
     if (n == 0) return;
     if (n <= product_rows) {
-        QUOIN_CUDA_CHECK(cuda::multiply_upper(static_cast<int>(n), S.data, S.ld, R.data, R.ld, to.data, to.ld,
-                                              certificate.data, ctx.stream()));
+        cuda::multiply_upper<T, P>(ctx, S, R, to, certificate.data);
     } else {
         // cuBLAS writes whatever the certificate says
         if (certificate.data && read_certificate(ctx, certificate).refused()) return;
