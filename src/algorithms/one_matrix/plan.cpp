@@ -87,9 +87,10 @@ template <class T, class D>
 void require_batches(const TreePlan& tree, Index m, Index width) {
     const auto require = [&](Index rows, const char* what, const char* option) {
         if (SmallBatch<T, D>::fits(std::min(rows, std::max(m, width)), width, Arithmetic::Auto)) return;
-        throw InvalidArgument(fmt::format("on a GPU one launch factors all {} of a tree, and none holds {} x {}: choose a "
-                                          "smaller {}",
-                                          what, rows, width, option));
+        throw InvalidArgument(
+            fmt::format("on a GPU one launch factors all {} of a tree, and none holds {} x {}: choose a "
+                        "smaller {}",
+                        what, rows, width, option));
     };
     require(tree.leaf_rows, "leaves", "leaf_rows");
     require(tree.fan_in * width, "nodes of a level", "fan_in");
@@ -306,9 +307,8 @@ Plan pivoted_plan(Index m, Index n, Options options) {
         pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
     }
     const bool r_alone = options.q == QForm::None;
-    pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 &&
-                            n <= Tuning<D>::max_sketch_cols && (r_alone || !pivoting.has_limit()) &&
-                            m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
+    pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 && n <= Tuning<D>::max_sketch_cols &&
+                            (r_alone || !pivoting.has_limit()) && m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
     if (!pivoting.chosen_first) {
         const bool greedy = pivoting.kind == Pivots::Greedy;
         const Index given = options.method.panel_width();
@@ -390,7 +390,8 @@ std::string to_string(const Plan& plan) {
         text += plan.inner_block > 0 ? fmt::format(", T of {} columns\n", plan.inner_block) : "\n";
     }
     if (is_tree(plan.method) || is_tree(fallback)) {
-        text += fmt::format("trees{}: leaves of {} rows, ", tree.domain_leaves > 0 ? "" : " of batches", tree.leaf_rows);
+        text +=
+            fmt::format("trees{}: leaves of {} rows, ", tree.domain_leaves > 0 ? "" : " of batches", tree.leaf_rows);
         if (tree.domain_leaves > 0) text += fmt::format("domains of {} leaves, ", tree.domain_leaves);
         text += fmt::format("fan-in {}\n", tree.fan_in);
     }
