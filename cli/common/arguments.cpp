@@ -32,7 +32,8 @@ void add_device_argument(CLI::App& command, Device& device) {
 std::optional<Pivoting> PivotArguments::pivoting() const {
     constexpr Pivots kinds[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
     if (kind.empty()) return {};
-    return Pivoting{.kind = parse_name<Pivots>("--pivot", kind, kinds), .max_rank = rank, .relative_tolerance = tolerance};
+    return Pivoting{
+        .kind = parse_name<Pivots>("--pivot", kind, kinds), .max_rank = rank, .relative_tolerance = tolerance};
 }
 
 void add_pivot_arguments(CLI::App& command, PivotArguments& arguments) {

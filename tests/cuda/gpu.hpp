@@ -10,6 +10,7 @@
 #include <string>
 
 #include "checks.hpp"
+#include "gallery.hpp"
 #include "quoin/cuda.hpp"
 #include "quoin/qr.hpp"
 

@@ -32,7 +32,7 @@ protected:
 using Precisions = testing::Types<float, double>;
 TYPED_TEST_SUITE(GpuPivots, Precisions);
 
-/// Expects that the pivots are the host's while norms are clearly apart, here the first ones.
+/// Expects small residuals, and of greedy pivots the first of the host's, whose norms are clearly apart.
 template <class T>
 void expect_pivots_of_host(Context<Cuda>& gpu, Context<Host>& host, Index m, Index n, Pivots kind, Index width) {
     SCOPED_TRACE(fmt::format("{}x{} {} {}", m, n, to_string(kind), width));
@@ -46,6 +46,7 @@ void expect_pivots_of_host(Context<Cuda>& gpu, Context<Host>& host, Index m, Ind
     EXPECT_LE(f.report().orthogonality, law * std::min(m, n) * unit_roundoff<T>);
     options.verify = false;
     const auto expected = qr(host, A.view(), options);
+    if (kind != Pivots::Greedy) return;
     for (Index j = 0; j < std::min<Index>(20, std::min(m, n)); ++j)
         EXPECT_EQ(f.permutation()[j], expected.permutation()[j]) << j;
 }

@@ -325,7 +325,7 @@ private:
         factor_one_panel<T, D>(ctx_, plan_, s, forest_.panel_a(panel), forest_.panel_t(panel), nothing);
         if (C.cols == 0) return;
         const Span span(ctx_, "update", s);
-        if (is_last) return update_rows_of_r(panel, C);
+        if (is_last && !takes_halves(plan_.arithmetic)) return update_rows_of_r(panel, C);
         apply_panel<T>(ctx_, Op::Transpose, forest_.panel_a(panel), forest_.panel_t(panel), C, plan_.arithmetic);
     }
 

@@ -87,9 +87,8 @@ template <class T, class D>
 void require_batch(const char* what, const char* option, Index rows, Index width) {
     if (SmallBatch<T, D>::fits(rows, width, Arithmetic::Auto)) return;
     throw InvalidArgument(
-        fmt::format("on a GPU one launch factors all {} of a tree, and none holds {} x {}: choose a "
-                    "smaller {}",
-                    what, rows, width, option));
+        fmt::format("on a GPU one launch factors all {} of a tree, and none holds {} x {}: choose a smaller {}", what,
+                    rows, width, option));
 }
 
 /// Chooses leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
@@ -306,9 +305,8 @@ Plan pivoted_plan(Index m, Index n, Options options) {
         pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
     }
     const bool r_alone = options.q == QForm::None;
-    pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 &&
-                            n <= Tuning<D>::max_sketch_cols && (r_alone || !pivoting.has_limit()) &&
-                            m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
+    pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 && n <= Tuning<D>::max_sketch_cols &&
+                            (r_alone || !pivoting.has_limit()) && m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
     if (!pivoting.chosen_first) {
         const bool greedy = pivoting.kind == Pivots::Greedy;
         const Index given = options.method.panel_width();

@@ -51,7 +51,8 @@ template <class T, class D>
 SVD<T, D> truncated_svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
     Index& max_rank = options.pivoting->max_rank;
     const Index wanted = max_rank, most = std::min(A.rows, A.cols);
-    if (wanted > 0 && wanted <= most) max_rank = std::min(most, wanted + wanted / 2 + 8);
+    // a multiple of 8, as products of f16 have it
+    if (wanted > 0 && wanted <= most) max_rank = std::min(most, (wanted + wanted / 2 + 15) / 8 * 8);
     options.q = vectors ? QForm::Any : QForm::None;
     const QR<T, D> f = qr<T, D>(ctx, A, options);
     const Matrix<T, D> R = f.r(ctx);

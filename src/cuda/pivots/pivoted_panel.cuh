@@ -17,10 +17,11 @@
 // after all blocks have sent for step k + 1, and so have read what was sent for step k. Pivots keep x; the caller makes
 // β and v of it.
 //
-// In shared memory: A itself, one message a row of x. In global memory: A and x are read from there, x from L2.
-// One block a multiprocessor, 512 threads. Shared memory: h + 1 columns and n/G columns of h rows, 20 or 32 bytes a
-// column. 4hnb flops for b steps. A step is bound by the latency of its messages, 1.5 to 3 µs, or, in global memory, by
+// In shared memory: A itself, and x is sent, 8 bytes a message. In global memory: A and x are read from there, x from L2.
+// One block a multiprocessor, 512 threads. Shared memory: n/G + 1 columns of h rows, and 20 or 32 bytes a column. 4hnb flops for b steps. A step is bound by the latency of its messages, 1.5 to 3 µs, or, in global memory, by
 // two reads and a write of A.
+
+#include <limits>
 
 #include "cuda/arch/sm70_approximate.cuh"
 #include "cuda/arch/sm70_messages.cuh"
@@ -44,16 +45,15 @@ struct PivotedPanel {
     PivotedColumns<T, Cuda> columns;  ///< rows and columns of A₂₂ alone
     int width;
     double tolerance;
-    T *tau, *beta, *scale;         ///< of each pivot; scale = 1 / (α − β)
-    Index* from;                   ///< n: where the column at each place was
-    int* taken;                    ///< number of pivots
-    Message *candidates, *pivots;  ///< 2 for each block, 2h for each block; zeros on entry
-    PivotState<T>* states;         ///< n, if A is in global memory
+    T *tau, *beta, *scale, *power;  ///< of each pivot: v = scale power x, whose factors are in range
+    Index* from;                    ///< n: where the column at each place was
+    int* taken;                     ///< number of pivots
+    Message *candidates, *pivots;   ///< 2 for each block, and 2 for each block and message of a column; zeros on entry
+    PivotState<T>* states;          ///< n, if A is in global memory
 };
 
-/// Columns of a smaller square norm are zero: u times an entry of any column is larger.
 template <class T>
-constexpr double least_square = sizeof(T) == 8 ? 0x1p-1022 : 0x1p-252;
+constexpr T unit = std::numeric_limits<T>::epsilon() / 2;
 
 /// A column of a block as a candidate for the next pivot.
 struct Candidate {
@@ -82,33 +82,66 @@ __device__ __forceinline__ double norm_of(unsigned long long key) {
 /// Returns the best candidate of a warp's lanes, and the lane that has it. Every lane calls it.
 __device__ __forceinline__ Candidate best_of_warp(const Candidate& mine, int& lane) {
     const auto high = static_cast<unsigned>(mine.key >> 32), low = static_cast<unsigned>(mine.key);
-    const unsigned top = __reduce_max_sync(~0u, high);
-    const unsigned next = __reduce_max_sync(~0u, high == top ? low : 0);
-    const bool is_largest = high == top && low == next;
-    const unsigned place = __reduce_min_sync(~0u, is_largest ? mine.place : ~0u);
-    lane = __ffs(__ballot_sync(~0u, is_largest && mine.place == place)) - 1;
-    return {static_cast<unsigned long long>(top) << 32 | next, place, __shfl_sync(~0u, mine.column, lane)};
+    bool is_best = high == __reduce_max_sync(~0u, high);
+    unsigned best = __ballot_sync(~0u, is_best);
+    if (best & (best - 1)) {
+        // equal in the leading bits: one lane remains
+        const unsigned next = __reduce_max_sync(~0u, is_best ? low : 0);
+        is_best = is_best && low == next;
+        const unsigned place = __reduce_min_sync(~0u, is_best ? mine.place : ~0u);
+        is_best = is_best && mine.place == place;
+        best = __ballot_sync(~0u, is_best);
+    }
+    lane = __ffs(best) - 1;
+    return {static_cast<unsigned long long>(__shfl_sync(~0u, high, lane)) << 32 | __shfl_sync(~0u, low, lane),
+            __shfl_sync(~0u, mine.place, lane), __shfl_sync(~0u, mine.column, lane)};
+}
+/// Adds up each of x over a warp.
+template <class T, int count>
+__device__ __forceinline__ void warp_sums(T (&x)[count]) {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) {
+#pragma unroll
+        for (int q = 0; q < count; ++q) x[q] += __shfl_xor_sync(~0u, x[q], step);
+    }
 }
 
+/// The numbers in a message.
 template <class T>
-__device__ __forceinline__ unsigned long long bits_of(T x) {
-    if constexpr (sizeof(T) == 8) return __double_as_longlong(x);
-    return __float_as_uint(x);
+struct alignas(8) Numbers {
+    static constexpr int count = 8 / sizeof(T);
+    T at[count];
+};
+__device__ __forceinline__ unsigned long long bits_of(const Numbers<double>& x) {
+    return __double_as_longlong(x.at[0]);
+}
+__device__ __forceinline__ unsigned long long bits_of(const Numbers<float>& x) {
+    return static_cast<unsigned long long>(__float_as_uint(x.at[1])) << 32 | __float_as_uint(x.at[0]);
 }
 template <class T>
-__device__ __forceinline__ T number_of(unsigned long long bits) {
-    if constexpr (sizeof(T) == 8) return __longlong_as_double(bits);
-    return __uint_as_float(static_cast<unsigned>(bits));
+__device__ __forceinline__ Numbers<T> numbers_of(unsigned long long bits) {
+    if constexpr (sizeof(T) == 8)
+        return {{__longlong_as_double(static_cast<long long>(bits))}};
+    else
+        return {{__uint_as_float(static_cast<unsigned>(bits)), __uint_as_float(static_cast<unsigned>(bits >> 32))}};
+}
+/// Returns 2^-e for a normal x = 2^e y, 1 <= y < 2.
+__device__ __forceinline__ double inverse_power_of(double x) {
+    return __longlong_as_double(0x7fe0000000000000 - (__double_as_longlong(x) & 0x7ff0000000000000));
+}
+__device__ __forceinline__ float inverse_power_of(float x) {
+    return __uint_as_float(0x7f000000u - (__float_as_uint(x) & 0x7f800000u));
 }
 
 /// ‖a‖² := ‖a‖² − r². Returns false if that loses half of the digits, and the norm must be computed anew.
 template <class T>
 __device__ __forceinline__ bool downdate(PivotState<T>& s, T r) {
     constexpr T half_of_the_digits = sizeof(T) == 8 ? T(1.0536712127723509e-8) : T(2.44140625e-4);
-    if (s.norm == 0) return true;
-    const T ratio = fabs(r) / s.norm, left = max(T(0), (1 + ratio) * (1 - ratio)), kept = s.norm / s.computed;
+    if (s.norm < std::numeric_limits<T>::min()) return true;
+    const T ratio = fabs(r) * reciprocal(s.norm), left = max(T(0), (1 + ratio) * (1 - ratio));
+    const T kept = s.norm * reciprocal(s.computed);
     if (!(left * kept * kept > half_of_the_digits)) return false;
-    s.norm *= sqrt(left);
+    s.norm *= left * reciprocal_root(left);
     return true;
 }
 
@@ -116,7 +149,6 @@ template <class T, bool in_shared>
 __global__ void __launch_bounds__(pivot_threads, 1) pivoted_panel_kernel(PivotedPanel<T> p) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ Candidate of_warps[pivot_warps];
-    __shared__ double tails[pivot_warps];
     __shared__ struct {
         unsigned long long key;
         int place, block, column;
@@ -125,12 +157,15 @@ __global__ void __launch_bounds__(pivot_threads, 1) pivoted_panel_kernel(Pivoted
     const int h = static_cast<int>(A.rows), n = static_cast<int>(A.cols), blocks = gridDim.x, block = blockIdx.x;
     const int most = (n + blocks - 1) / blocks, mine = (n - block + blocks - 1) / blocks;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    constexpr int per_message = Numbers<T>::count;
+    // of a column: all of it, or a power of two
+    const int ld = (h + per_message - 1) / per_message * per_message, messages = in_shared ? ld / per_message : 1;
     // shared memory: x, the columns, their states
     T* const received = reinterpret_cast<T*>(memory);
     PivotState<T>* const states =
-        in_shared ? reinterpret_cast<PivotState<T>*>(received + Index(most + 1) * h) : p.states + Index(block) * most;
+        in_shared ? reinterpret_cast<PivotState<T>*>(received + Index(most + 1) * ld) : p.states + Index(block) * most;
     const auto home = [&](int c) { return Index(block) + Index(c) * blocks; };
-    const auto column = [&](int c) { return in_shared ? received + Index(c + 1) * h : A.data + home(c) * A.ld; };
+    const auto column = [&](int c) { return in_shared ? received + Index(c + 1) * ld : A.data + home(c) * A.ld; };
 
     Candidate best;
     const auto consider = [&](const PivotState<T>& s, int c) {
@@ -153,7 +188,7 @@ __global__ void __launch_bounds__(pivot_threads, 1) pivoted_panel_kernel(Pivoted
     for (; k < p.width; ++k) {
         const unsigned tag = 1 + k % (Message::tags - 1);
         Message* const candidates = p.candidates + k % 2 * blocks;
-        Message* const pivots = p.pivots + k % 2 * Index(blocks) * h;
+        Message* const pivots = p.pivots + k % 2 * Index(blocks) * messages;
         if (lane == 0) of_warps[warp] = best;
         __syncthreads();
         int from;
@@ -163,11 +198,16 @@ __global__ void __launch_bounds__(pivot_threads, 1) pivoted_panel_kernel(Pivoted
             store_message(candidates + block,
                           {own.key, own.place, static_cast<unsigned>(own.column) * Message::tags | tag});
         }
-        if constexpr (in_shared) {
-            if (own.place != ~0u) {
-                for (int i = k + threadIdx.x; i < h; i += pivot_threads)
-                    store_message(pivots + Index(block) * h + i, {bits_of(column(own.column)[i]), 0, tag});
+        // x times a power of two, with a norm of about 1
+        const T own_power = own.place != ~0u ? inverse_power_of(states[own.column].norm) : T(0);
+        const int first_message = in_shared ? k / per_message : 0;
+        for (int i = first_message + threadIdx.x; i < messages && own.place != ~0u; i += pivot_threads) {
+            Numbers<T> x = {{own_power}};
+            if constexpr (in_shared) {
+                x = reinterpret_cast<const Numbers<T>*>(column(own.column))[i];
+                for (T& x_i : x.at) x_i *= own_power;
             }
+            store_message(pivots + Index(block) * messages + i, {bits_of(x), 0, tag});
         }
         if (warp == 0) {
             Candidate of_lane;
@@ -183,41 +223,24 @@ __global__ void __launch_bounds__(pivot_threads, 1) pivoted_panel_kernel(Pivoted
             if constexpr (!in_shared) __threadfence();
         }
         __syncthreads();
-        if (!(norm_of(winner.key) > p.tolerance) && !(p.tolerance < 0)) break;
+        const double pivot_norm = norm_of(winner.key);
+        if (p.tolerance >= 0 && !(pivot_norm > p.tolerance)) break;
 
-        // x, and the square of its norm below its first entry
+        // x times a power of two, so that products with it are in range
         const T* const pivot = A.data + (Index(winner.block) + Index(winner.column) * blocks) * A.ld;
-        double tail = 0;
-        for (int i = k + threadIdx.x; i < h; i += pivot_threads) {
-            T x;
-            if constexpr (in_shared) {
-                x = number_of<T>(load_message(pivots + Index(winner.block) * h + i, tag).payload);
-                received[i] = x;
-            } else {
-                x = __ldcg(pivot + i);
-            }
-            if (i > k) tail += static_cast<double>(x) * static_cast<double>(x);
+        const Message* const sent = pivots + Index(winner.block) * messages;
+        const T power = in_shared ? T(1) : numbers_of<T>(load_message(sent, tag).payload).at[0];
+        if constexpr (in_shared) {
+            for (int i = first_message + threadIdx.x; i < messages; i += pivot_threads)
+                reinterpret_cast<Numbers<T>*>(received)[i] = numbers_of<T>(load_message(sent + i, tag).payload);
+            __syncthreads();
         }
-        tail = warp_sum(tail);
-        if (lane == 0) tails[warp] = tail;
-        __syncthreads();
-        tail = warp_sum(lane < pivot_warps ? tails[lane] : 0.0);
         const auto is_pivot = [&](int c) { return block == winner.block && c == winner.column; };
-        const auto x = [&](int i) { return in_shared ? received[i] : __ldcg(pivot + i); };
-        const double alpha = static_cast<double>(x(k)), square = alpha * alpha + tail;
-        const bool is_zero = tail == 0 || square < least_square<T>;
-        const double beta = is_zero ? alpha : -copysign(square * reciprocal_root(square), alpha);
-        const T tau = is_zero ? T(0) : static_cast<T>((beta - alpha) * reciprocal(beta));
-        const T scale = is_zero ? T(0) : static_cast<T>(reciprocal(alpha - beta));
-        if (block == 0 && threadIdx.x == 0) {
-            p.tau[k] = tau;
-            p.beta[k] = static_cast<T>(beta);
-            p.scale[k] = scale;
-        }
-
+        const auto x = [&](int i) { return in_shared ? received[i] : power * __ldcg(pivot + i); };
+        T tau = 0, beta = 0, scale = 0;
         for (int first = warp; first < mine; first += columns_at_once * pivot_warps) {
             T* a[columns_at_once];
-            T products[columns_at_once] = {};
+            T sums[columns_at_once + 1] = {};  // x₂ᵀa₂, and x₂ᵀx₂
             bool remains[columns_at_once];
 #pragma unroll
             for (int q = 0; q < columns_at_once; ++q) {
@@ -225,34 +248,49 @@ __global__ void __launch_bounds__(pivot_threads, 1) pivoted_panel_kernel(Pivoted
                 remains[q] = c < mine && states[c].place >= k && !is_pivot(c);
                 a[q] = column(c);
             }
-            // a₁ := r = a₁ − τ (a₁ + v₂ᵀa₂)
 #pragma unroll 4
             for (int i = k + 1 + lane; i < h; i += 32) {
-                const T v = x(i) * scale;
+                const T x_i = x(i);
+                sums[columns_at_once] += x_i * x_i;
 #pragma unroll
                 for (int q = 0; q < columns_at_once; ++q) {
-                    if (remains[q]) products[q] += v * a[q][i];
+                    if (remains[q]) sums[q] += x_i * a[q][i];
                 }
             }
+            warp_sums(sums);
+            if (first == warp) {
+                const T alpha = x(k), tail = sums[columns_at_once], square = alpha * alpha + tail;
+                const bool is_zero = tail == 0 || square < std::numeric_limits<T>::min() / unit<T>;
+                beta = is_zero ? alpha : -copysign(square * reciprocal_root(square), alpha);
+                tau = is_zero ? T(0) : (beta - alpha) * reciprocal(beta);
+                scale = is_zero ? T(0) : reciprocal(alpha - beta);
+            }
+            // a₁ := a₁ − t,   a₂ := a₂ − t v₂,   t = τ (a₁ + v₂ᵀa₂)
+            T t[columns_at_once];
 #pragma unroll
             for (int q = 0; q < columns_at_once; ++q) {
-                products[q] = warp_sum(products[q]);
-                if (remains[q]) products[q] = tau * (a[q][k] + products[q]);
+                if (remains[q]) t[q] = tau * (a[q][k] + scale * sums[q]);
             }
             __syncwarp();
 #pragma unroll
             for (int q = 0; q < columns_at_once; ++q) {
-                if (remains[q] && lane == q) a[q][k] -= products[q];
+                if (remains[q] && lane == q) a[q][k] -= t[q];
+                t[q] *= scale;
             }
-            // a₂ := a₂ − τ (a₁ + v₂ᵀa₂) v₂
 #pragma unroll 4
             for (int i = k + 1 + lane; i < h; i += 32) {
-                const T v = x(i) * scale;
+                const T x_i = x(i);
 #pragma unroll
                 for (int q = 0; q < columns_at_once; ++q) {
-                    if (remains[q]) a[q][i] -= products[q] * v;
+                    if (remains[q]) a[q][i] -= t[q] * x_i;
                 }
             }
+        }
+        if (block == winner.block && threadIdx.x == 0) {
+            p.tau[k] = tau;
+            p.beta[k] = beta / own_power;
+            p.scale[k] = scale;
+            p.power[k] = own_power;
         }
         __syncwarp();
 

@@ -21,6 +21,30 @@ unsigned blocks_for(Context<Cuda>& ctx, Index n) {
         std::clamp<Index>((n + pivot_warps - 1) / pivot_warps, 1, ctx.state().multiprocessors));
 }
 
+constexpr int move_threads = 256, moved_rows = 32;
+
+/// A(:, to[s]) := A(:, from[s]) for s < *count. A block takes 32 rows of all these columns into shared memory, a lane a
+/// row, and writes them to their places. 1 read and 1 write. Bound by memory.
+template <class T>
+__global__ void __launch_bounds__(move_threads)
+    move_columns_kernel(MatrixView<T, Cuda> A, const int* count, const Index* to, const Index* from) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    T* const rows = reinterpret_cast<T*>(memory);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, columns = *count;
+    for (Index i = Index(blockIdx.x) * moved_rows + lane; i - lane < A.rows; i += Index(gridDim.x) * moved_rows) {
+#pragma unroll 8
+        for (int s = warp; s < columns; s += move_threads / 32) {
+            if (i < A.rows) rows[s * moved_rows + lane] = A.data[i + from[s] * A.ld];
+        }
+        __syncthreads();
+#pragma unroll 4
+        for (int s = warp; s < columns; s += move_threads / 32) {
+            if (i < A.rows) A.data[i + to[s] * A.ld] = rows[s * moved_rows + lane];
+        }
+        __syncthreads();
+    }
+}
+
 template <class T>
 T* zeros(Context<Cuda>& ctx, Arena::Frame& frame, Index count) {
     T* const p = frame.take<T>(count);
@@ -47,8 +71,10 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
     Arena::Frame frame(ctx);
     const unsigned blocks = blocks_for(ctx, n);
     const Index most = (n + blocks - 1) / blocks;
-    const std::size_t bytes = static_cast<std::size_t>(most + 1) * static_cast<std::size_t>(h) * sizeof(T) +
-                              static_cast<std::size_t>(most) * sizeof(PivotState<T>);
+    constexpr Index per_message = Numbers<T>::count;
+    const Index messages = (h + per_message - 1) / per_message;
+    const auto bytes = static_cast<std::size_t>((most + 1) * messages * Index{sizeof(Numbers<T>)} +
+                                                most * Index{sizeof(PivotState<T>)});
     const bool in_shared = bytes + 1024 <= ctx.state().shared_bytes;
     PivotedPanel<T> panel{columns,
                           static_cast<int>(width),
@@ -56,25 +82,25 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
                           tau.data,
                           frame.take<T>(width),
                           frame.take<T>(width),
+                          frame.take<T>(width),
                           frame.take<Index>(n),
                           frame.take<int>(1),
                           zeros<Message>(ctx, frame, 2 * blocks),
-                          in_shared ? zeros<Message>(ctx, frame, 2 * blocks * h) : nullptr,
+                          zeros<Message>(ctx, frame, 2 * blocks * (in_shared ? messages : 1)),
                           in_shared ? nullptr : frame.take<PivotState<T>>(blocks * most)};
     launch(ctx.stream(), in_shared ? pivoted_panel_kernel<T, true> : pivoted_panel_kernel<T, false>,
            {blocks, pivot_threads, in_shared ? bytes : 0, 0, true}, panel);
     permute_columns<T, Cuda>(ctx, {panel.from, n, 1}, all.block({0, in_shared ? first : m}, right), 2 * width);
-    // v = (1, x₂ / (α − β)),   r = β
+    // r = β,   v₂ = x₂ / (α − β)
     for_each_element(ctx, h, width, [=] __device__(Index i, Index j) {
         if (j >= *panel.taken || i < j) return;
         T& a = A.data[i + j * A.ld];
-        a = i == j ? panel.beta[j] : a * panel.scale[j];
+        a = i == j ? panel.beta[j] : panel.scale[j] * (panel.power[j] * a);
     });
     ctx.state().add_flops(4.0 * static_cast<double>(h) * static_cast<double>(n) * static_cast<double>(width));
     return tolerance < 0 ? width : *ctx.state().read_back(panel.taken, 1);
 }
 
-/// By a copy of the columns that move, as many rows at a time as stay in L2.
 template <class T, class D>
 void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, Index most) {
     const Index m = A.rows, n = A.cols, moving = std::min(most, n);
@@ -89,6 +115,12 @@ void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, 
         to[s] = j;
         from[s] = order.data[j];
     });
+    const auto bytes = static_cast<std::size_t>(moving) * moved_rows * sizeof(T);
+    if (bytes <= ctx.state().shared_bytes && m > 1) {
+        const auto blocks = static_cast<unsigned>(std::min<Index>((m + moved_rows - 1) / moved_rows, 1 << 20));
+        return launch(ctx.stream(), move_columns_kernel<T>, {blocks, move_threads, bytes}, A, count, to, from);
+    }
+    // as many rows at a time as stay in L2
     const Index rows = std::clamp<Index>(Tuning<Cuda>::permuted_bytes / (moving * Index{sizeof(T)}), 32, m + 32);
     T* const copied = frame.take<T>(std::min(m, rows) * moving);
     for (Index first = 0; first < m; first += rows) {
