@@ -18,7 +18,6 @@
 //     tsqr_caqr.cpp                 factor_leaves, reduce_leaves
 //     reflector_forest.cpp          apply_leaves, form_leaves, form_panel
 //     blocked_householder.cpp       apply_and_extend, apply_and_factor_next
-//     host_panel.cpp                pinned_staging
 //     cholesky_qr.cpp               gram_precision, sketch
 //     distributed_qr.cpp            pack_triangle, unpack_triangle, pack_certificate, unpack_certificate
 //     gram_schmidt.cpp              orthonormalize_columns, inspect_remainders

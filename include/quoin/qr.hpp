@@ -122,7 +122,8 @@ private:
 /// reorthogonalization. CholeskyQR methods give these bounds if certified, and `Auto` returns only certified answers.
 /// Throws InvalidArgument, NonFiniteEntry, NumericalBreakdown (a conditional method chosen by name), OutOfMemory.
 ///
-/// With Options::pivoting the same bounds hold for A P. Options::positive_diagonal costs one pass over R and over an explicit Q.
+/// With Options::pivoting the same bounds hold for A P. Options::positive_diagonal costs one pass over R and over an
+/// explicit Q.
 ///
 ///     Context<Host> ctx;
 ///     auto f = qr(ctx, A.view());

@@ -152,8 +152,9 @@ def qr(
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
     pivoting : bool or {'greedy', 'randomized', 'strong'}
         Move columns of large norm to the front, as `scipy.linalg.qr` does: A[:, P] = Q R, and the diagonal of R shows
-        the rank. For one matrix, by method 'auto' or 'householder', in the modes 'reduced', 'complete' and 'r'. True takes the largest remaining column, as LAPACK ('greedy'), or in a large matrix the
-        pivots of a panel from a random sketch, always the same one ('randomized'). 'strong' bounds R₁₁⁻¹R₁₂ by 2.
+        the rank. For one matrix, by method 'auto' or 'householder', in the modes 'reduced', 'complete' and 'r'. True
+        takes the largest remaining column, as LAPACK ('greedy'), or in a large matrix the pivots of a panel from a
+        random sketch, always the same one ('randomized'). 'strong' bounds R₁₁⁻¹R₁₂ by 2.
     positive : bool
         Make the diagonal of R non-negative, by the signs of R's rows and Q's columns. The QR of a matrix of full column
         rank is then unique. For one matrix, in the modes 'reduced', 'complete' and 'r'.

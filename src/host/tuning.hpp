@@ -110,8 +110,8 @@ struct Tuning<Host> : CommonTuning {
         return n >= 8 * m || (n >= 2 * m && !sharing_pays(of_step, 4) && sharing_pays(at_end, 4));
     }
     /// Columns of a panel of pivoted QR of k of n columns, by greedy pivots or by a sketch; one panel if a limit leaves
-    /// few. Wider panels have faster updates and slower sketches. f64, 2 cores of an AMD EPYC, s, with panels of 32, 48, 64, 80 columns: 600² 0.012 0.013
-    /// 0.020 0.015, 1500² 0.111 0.124 0.128 0.172, 4000² 1.54 1.41 1.50 1.76.
+    /// few. Wider panels have faster updates and slower sketches. f64, 2 cores of an AMD EPYC, s, with panels of 32,
+    /// 48, 64, 80 columns: 600² 0.012 0.013 0.020 0.015, 1500² 0.111 0.124 0.128 0.172, 4000² 1.54 1.41 1.50 1.76.
     static Index pivoted_width(bool greedy, Index /*n*/, Index k, bool is_limited, ScalarKind) {
         return !greedy && is_limited && k <= 128 ? k : greedy || k < 2000 ? 32 : k < 6000 ? 48 : 64;
     }

@@ -26,7 +26,7 @@ template <class D>
 void finish_copies(Context<D>& ctx);
 
 /// Memory of the host for `bytes`, uninitialised, which copies read and write in place: the same at every call, for one
-/// panel on its way. Waits for the context where it has to grow.
+/// panel or a few numbers on their way. Waits for the context where it has to grow.
 template <class D>
 void* pinned_staging(Context<D>& ctx, std::size_t bytes);
 
