@@ -88,7 +88,9 @@ TYPED_TEST(GpuPivots, NormsOfColumns) {
             std::vector<T> norms(n), expected(n);
             column_norms<T>(ctx, gA.view(), norms);
             column_norms<T>(this->host, A.view(), expected);
-            for (Index j = 0; j < n; ++j) EXPECT_NEAR(norms[j], expected[j], 4 * unit_roundoff<T> * expected[j]) << j;
+            // sums of m squares in double, in two orders, rounded to T
+            const double u = 2 * unit_roundoff<T> + static_cast<double>(m + 2) * unit_roundoff<double>;
+            for (Index j = 0; j < n; ++j) EXPECT_NEAR(norms[j], expected[j], u * expected[j]) << j;
         }
     }
 }
@@ -155,6 +157,7 @@ TYPED_TEST(GpuPivots, DeficientLeastSquaresHaveTheHostsSolution) {
                     EXPECT_NEAR(found.residual_norms[j], expected.residual_norms[j],
                                 1e3 * n * unit_roundoff<T> * frobenius_norm<T>(B.view()));
                 }
+                if (expected.rank == std::min(m, n)) continue;
                 EXPECT_THROW(
                     (least_squares<T, Cuda>(ctx, gA.view(), gB.view(), {.rcond = rcond, .refuse_deficient = true})),
                     RankDeficient);

@@ -52,8 +52,10 @@ void factor_q_by_householder(Context<D>& ctx, MatrixView<T, D> A, MatrixView<con
     factor_panel<T>(ctx, A, Tf);
     Matrix<T, D> R1(ctx, n, n);
     copy_triangle<T>(ctx, A_top, R1.view());
-    multiply_upper<T>(ctx, R1.view(), R, R);
-    store_triangle<T>(ctx, R.col_block({0, n}), A_top);
+    const auto square = R.col_block({0, n});
+    multiply_upper<T>(ctx, R1.view(), square, square);
+    multiply_triangle<T>(ctx, Side::Left, Triangle::Upper, Op::None, R1.view(), R.col_block({n, R.cols}));
+    store_triangle<T>(ctx, square, A_top);
 }
 
 }  // namespace

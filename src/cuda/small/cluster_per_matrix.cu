@@ -52,11 +52,8 @@ void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, 
     if (size.count == 0 || p == 0) return;
     const int row = cluster_row(size.m, cluster_cols_at_once(size.m, p, scalar_kind<T>), scalar_kind<T>);
     with_kernel<T>(row, [&]<class K>(K) {
-        // there is room for V in at least as many columns as it has itself
-        const bool holds_v = p >= size.k;
-        launch(ctx.stream(), apply_rows_kernel<K>,
-               shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), holds_v ? size.k : 0), size, X, tau,
-               transpose, p, from, upper, to, holds_v);
+        launch(ctx.stream(), apply_rows_kernel<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0), size,
+               X, tau, transpose, p, from, upper, to);
     });
 }
 

@@ -361,17 +361,13 @@ __global__ void __launch_bounds__(K::max_threads)
 }
 
 /// to := op(Q) from, p columns, N at a time a cluster. If `upper`, from is [E; 0], E of k rows, or I without matrices.
-/// Shared memory has V if `holds_v`, and otherwise each column is read for its step.
 template <class K>
 __global__ void __launch_bounds__(K::max_threads)
     apply_rows_kernel(BatchSize size, const typename K::Scalar* X, const typename K::Scalar* tau, bool transpose,
                       Index p, BatchEntries<const typename K::Scalar> from, bool upper,
-                      BatchEntries<typename K::Scalar> to, bool holds_v) {
+                      BatchEntries<typename K::Scalar> to) {
     using T = typename K::Scalar;
-    using Held = HeldRows<T, K::R>;
     constexpr int N = K::N, R = K::R;
-    extern __shared__ __align__(16) unsigned char memory[];
-    Held* const v = reinterpret_cast<Held*>(memory) + threadIdx.x;  // column j of V at j·threads
     __shared__ RowsShared<K> shared;
     RowsThread<K> me(shared);
     const Index strips = (p + N - 1) / N, of = blockIdx.x / me.blocks, b = of / strips, first = of % strips * N;
@@ -385,12 +381,7 @@ __global__ void __launch_bounds__(K::max_threads)
         }
     };
     const auto step_of = [&](int step) { return transpose ? step : size.k - 1 - step; };
-    if (holds_v) {
-#pragma unroll 4
-        for (int j = 0; j < size.k; ++j) load(j, v[j * blockDim.x].at);
-    } else {
-        load(step_of(0), next);
-    }
+    load(step_of(0), next);
     if (upper && from.empty()) {
         set_unit_rows(first, me, c);
     } else {
@@ -398,11 +389,10 @@ __global__ void __launch_bounds__(K::max_threads)
     }
 #pragma unroll 1
     for (int step = 0; step < size.k; ++step) {
-        const int j = step_of(step);
-        const Held held = holds_v ? v[j * blockDim.x] : Held();
 #pragma unroll
-        for (int r = 0; r < R; ++r) x[r] = holds_v ? held.at[r] : next[r];
-        if (!holds_v && step + 1 < size.k) load(step_of(step + 1), next);
+        for (int r = 0; r < R; ++r) x[r] = next[r];
+        const int j = step_of(step);
+        if (step + 1 < size.k) load(step_of(step + 1), next);
         reflect_rows<K>(c, x, tau[b * size.k + j], me);
     }
     store_rows(to[b], size.m, first, p, me, c);
