@@ -35,7 +35,8 @@ Index move_fixed_columns(MatrixView<T> A, Int* jpvt) {
 /// Factors rows and columns of `columns.A` from `first` on, panel by panel.
 template <class T>
 void factor_greedily(Context<Host>& ctx, const PivotedColumns<T, Host>& columns, Index first, T* tau) {
-    const Index n = columns.A.cols, k = std::min(columns.A.rows, n), width = Tuning<Host>::pivoted_width(true, k);
+    const Index n = columns.A.cols, k = std::min(columns.A.rows, n),
+                width = Tuning<Host>::pivoted_width(true, n, k, false, scalar_kind<T>);
     Matrix<T> F(width, n);
     for (; first < k; first += width) {
         const Index w = std::min(width, k - first);
