@@ -52,8 +52,8 @@ inline bool is_permutation_of(std::span<const Index> p, Index n) {
 
 template <class T>
 Matrix<T> columns(MatrixView<const T> A, std::span<const Index> p) {
-    Matrix<T> B(A.rows, A.cols);
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, p[j]), A.rows, B.view().at(0, j));
+    Matrix<T> B(A.rows, static_cast<Index>(p.size()));
+    for (Index j = 0; j < B.cols(); ++j) std::copy_n(A.at(0, p[j]), A.rows, B.view().at(0, j));
     return B;
 }
 
