@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "checks.hpp"
 #include "gallery.hpp"
@@ -35,6 +37,12 @@ private:
     std::optional<Context<Cuda>> gpu_;
 };
 using OnGpu = WithGpu<testing::Test>;
+
+/// Whether contexts have the plain kernels, which have no corrected products and no f64 tensor cores for f32.
+inline bool has_plain_kernels() {
+    const char* const kernels = std::getenv("QUOIN_KERNELS");
+    return kernels && std::string_view(kernels) == "plain";
+}
 
 /// A matrix on the GPU inside a larger leading dimension. Everything outside the view is NaN and has to stay as it is;
 /// without an initial value the view is NaN too.

@@ -194,7 +194,7 @@ template <class T>
 void apply_one_by_one(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
                       const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
     const Index m = size.m, n = size.n, k = size.k, rows_of_from = upper ? k : m;
-    const bool has_from = !from.empty();
+    const bool has_from = from.data || from.list;
     Arena::Frame frame(ctx);
     const auto C = frame.matrix<T>(m, p), Tf = frame.matrix<T>(k, k);
     for (Index b = 0; b < size.count; ++b) {
