@@ -27,8 +27,8 @@ struct SVD {
 /// and Vt are ready for work enqueued on the context.
 ///
 /// With Options::pivoting and a limit it is the SVD of Q_r R_r, where A P = Q_r R_r + E is a QR with column pivoting: r
-/// columns for a tolerance, and for a `max_rank` k the k largest values of about 3k/2 + 8 columns. AᵀA = P (R_rᵀR_r + EᵀE)
-/// Pᵀ bounds the values: 0 <= σ_i(A)² − s_i² <= ‖E‖². The cost is O(mnr).
+/// columns for a tolerance, and for a `max_rank` k the k largest values of about 3k/2 + 8 columns. AᵀA =
+/// P (R_rᵀR_r + EᵀE) Pᵀ bounds the values: 0 <= σ_i(A)² − s_i² <= ‖E‖². The cost is O(mnr).
 ///
 /// Singular values are exact for A + E with ‖E‖ = O(ku)‖A‖; ‖I − UᵀU‖_F and ‖I − VᵀV‖_F are O(ku). Signs of the
 /// singular vectors are not normalised. If R would be near an end of T's range, A is scaled by a power of two. So a

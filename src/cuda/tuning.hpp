@@ -256,8 +256,8 @@ struct Tuning<Cuda> : CommonTuning {
         return m > (f64 && n >= 24 ? 4096 : 8192);
     }
     /// Columns of a panel of pivoted QR of k of n columns. Wider ones have faster updates; all rows of a sketch, 8 more
-    /// than columns, should fit the shared memory of all multiprocessors. H200, 16 384², f32, ms, with panels of 64, 128
-    /// and 256 columns: 239, 180, 163.
+    /// than columns, should fit the shared memory of all multiprocessors. H200, 16 384², f32, ms, with panels of 64,
+    /// 128 and 256 columns: 239, 180, 163.
     static Index pivoted_width(bool greedy, Index n, Index k, bool, ScalarKind scalar) {
         const Index fits = (Index(27) << 20) / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
         return std::min(k, greedy ? 256 : std::clamp<Index>(fits / 64 * 64, 128, 256));

@@ -1,5 +1,5 @@
 // Panels in LAPACK's format. Strips factor them in one launch (strips.hpp). Panels with too many rows for that are
-// reconstructed (algorithms/one_matrix/reconstruct_householder.hpp) or, if a column is zero, factored by cuSOLVER; their
+// reconstructed (algorithms/one_matrix/reconstruct_householder.hpp), or factored by cuSOLVER if a column is zero; their
 // T is made of VᵀV. Updates are GEMMs with a copy of V that holds its unit triangle, so that V stays as it is.
 
 #include <optional>

@@ -188,8 +188,8 @@ Index factor_one_by_one(Context<Cuda>& ctx, MatrixView<T, Cuda> X, Index n, bool
     return -1;
 }
 
-/// Applies packed reflectors, matrix by matrix, as the kernels do: to := op(Q) from, or, if `upper`, op(Q) [E; 0] of upper
-/// triangles E in `from`, or op(Q) I.
+/// Applies packed reflectors, matrix by matrix, as the kernels do: to := op(Q) from. If `upper`, `from` has upper
+/// triangles E, and to := op(Q) [E; 0], or op(Q) I without them.
 template <class T>
 void apply_one_by_one(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, bool transpose, Index p,
                       const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
