@@ -336,7 +336,7 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         add_algorithm_arguments(command, arguments.common.options, "");
         add_compact_wy_arguments(command, arguments.common.options, "");
     }
-    if (has(Pivoted)) add_pivot_arguments(command, arguments.pivots);
+    if (has(Pivoted)) add_pivot_arguments(command, arguments.pivots, false);
     // a subcommand begins with the footer of its parent
     command.footer(has(Masks)
                        ? "Example:  quoin rpca --synthetic --scene-with noise,leaves --out parts --write-scene scene\n"

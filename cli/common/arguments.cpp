@@ -36,20 +36,24 @@ std::optional<Pivoting> PivotArguments::pivoting() const {
         .kind = parse_name<Pivots>("--pivot", kind, kinds), .max_rank = rank, .relative_tolerance = tolerance};
 }
 
-void add_pivot_arguments(CLI::App& command, PivotArguments& arguments) {
-    command.add_flag(
-        "--pivot{auto}", arguments.kind,
-        "Column pivoting; --pivot=KIND: auto, greedy (LAPACK's geqp3), randomized (from a sketch, faster) or\n"
-        "strong (bounds |R₁₁⁻¹R₁₂| by 2)");
-    command.add_option("--rank", arguments.rank, "With --pivot: the most columns of Q")
-        ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
-        ->type_name("N")
-        ->needs("--pivot");
-    command
-        .add_option("--tol", arguments.tolerance,
-                    "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
-        ->type_name("T")
-        ->needs("--pivot");
+void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_in_help) {
+    CLI::Option* const options[] = {
+        command.add_flag(
+            "--pivot{auto}", arguments.kind,
+            "Column pivoting; --pivot=KIND: auto, greedy (LAPACK's geqp3), randomized (from a sketch, faster) or\n"
+            "strong (bounds |R₁₁⁻¹R₁₂| by 2)"),
+        command.add_option("--rank", arguments.rank, "With --pivot: the most columns of Q")
+            ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
+            ->type_name("N")
+            ->needs("--pivot"),
+        command
+            .add_option("--tol", arguments.tolerance,
+                        "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
+            ->type_name("T")
+            ->needs("--pivot")};
+    for (CLI::Option* const option : options) {
+        if (!is_in_help) option->group("");
+    }
 }
 
 void add_trace_argument(CLI::App& command, std::string& path) {

@@ -49,7 +49,7 @@ struct PivotArguments {
     double tolerance = 0;
     std::optional<Pivoting> pivoting() const;
 };
-void add_pivot_arguments(CLI::App& command, PivotArguments& arguments);
+void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_in_help);
 
 /// Adds --device.
 void add_device_argument(CLI::App& command, Device& device);
