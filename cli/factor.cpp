@@ -188,7 +188,7 @@ void add_factor(CLI::App& program) {
                     "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix")
         ->check(number_between(1, 4096))
         ->type_name("N");
-    add_pivot_arguments(command, arguments->pivots);
+    add_pivot_arguments(command, arguments->pivots, true);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
