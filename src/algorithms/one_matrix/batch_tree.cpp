@@ -40,7 +40,8 @@ bool BatchTree<T, D>::factor(Context<D>& ctx, const TreePlan& plan, InputView<T,
         const auto As = A.by_rows ? BatchView<const T, D>(A.data, each, n, A.ld, 1, each * A.ld, count)
                                   : matrices(level, A.stored(), each, each);
         if (holds_q) {
-            auto& batch = levels_.emplace_back(level, SmallBatch<T, D>(ctx, each, n, count)).batch;
+            levels_.push_back({level, SmallBatch<T, D>(ctx, each, n, count)});
+            auto& batch = levels_.back().batch;
             batch.factor(ctx, As, all, false);
             batch.unpack(ctx, Factor::R, all, Rs);
         } else {
@@ -103,12 +104,15 @@ void BatchTree<T, D>::form_from(Context<D>& ctx, std::size_t l, MatrixView<const
 template <class T, class D>
 bool TreeQ<T, D>::factor(Context<D>& ctx, const Plan& plan, InputView<T, D> A, MatrixView<T, D> memory, bool checked) {
     const bool holds_q = plan.q != QForm::None;
-    if (plan.panel_width >= plan.cols)
-        return panels.emplace_back(0).tree.factor(ctx, plan.tree(), A, checked, holds_q, R.view());
+    if (plan.panel_width >= plan.cols) {
+        panels.push_back({0, {}});
+        return panels.back().tree.factor(ctx, plan.tree(), A, checked, holds_q, R.view());
+    }
     const PanelColumns columns(plan);
     for (Index s = 0; s < columns.count(); ++s) {
         const Range here = columns[s], below{here.begin, plan.rows}, right{here.end, plan.cols};
-        auto& tree = panels.emplace_back(here.begin).tree;
+        panels.push_back({here.begin, {}});
+        auto& tree = panels.back().tree;
         tree.factor(ctx, plan.tree(), memory.block(below, here), true, true, R.view().block(here, here));
         // A₂ := QᵀA₂
         const Span span(ctx, "update", s);
