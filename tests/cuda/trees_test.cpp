@@ -77,7 +77,7 @@ TYPED_TEST(GpuTrees, ObeyTheLaw) {
         // the same bits again, by rows, and of R alone
         const Matrix<T> At = transposed<T>(A.view());
         GpuPadded<T> gAt(g, At.view()), gS(g, n, n);
-        const InputView<T, Cuda> by_rows = RowMajorView<const T, Cuda>(gAt.view().data, m, n, gAt.view().ld);
+        const InputView<T, Cuda> by_rows = RowMajorView<const T, Cuda>{gAt.view().data, m, n, gAt.view().ld};
         for (const auto& [input, holds_q] :
              {std::pair<InputView<T, Cuda>, bool>{gA.view(), true}, {by_rows, true}, {gA.view(), false}}) {
             BatchTree<T, Cuda> again;
