@@ -142,9 +142,9 @@ struct Tuning<Cuda> : CommonTuning {
     /// Columns of a panel of CAQR, and the most columns of a tree. R | Q and R of 1 000 000 × 512, H200, ms, panels of
     /// 128 columns f32 19.9 | 34.1, f64 31.7 | 54.4; of 192 19.4 | 32.8, 32.1 | 54.4; of 256 19.2 | 32.0, 33.8 | 56.3.
     static constexpr Index tree_width = 256, max_tree_cols = 256;
-    /// Rows of the matrices of a level of `rows` rows: as many as `most` if that makes at most 32 matrices, whose time
-    /// is the chain of their columns; otherwise fewer. Up to 32 columns, R | Q and R of 1 000 000 rows, H200, µs,
-    /// leaves and nodes of
+    /// Returns the rows of each matrix of a level of `rows` rows: `most` if that makes at most 32 matrices, else fewer.
+    /// The time of few matrices is the chain of their columns. Up to 32 columns, R | Q and R of 1 000 000 rows, H200,
+    /// µs, leaves and nodes of
     ///                          32 columns: f32        f64          16: f32     f64         8: f32     f64
     ///     128 and 8192 rows    469 | 1206  847 | 1634     197 | 419   281 | 576    118 | 239  191 | 328
     ///     256     4096         356 | 946   726 | 1438     155 | 337   247 | 500     97 | 191  140 | 257
