@@ -1,23 +1,10 @@
 // Factors the levels of trees of batches, and multiplies by their Q.
 
 #include "algorithms/one_matrix/batch_tree.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 #include "devices.hpp"
 
 namespace quoin {
-
-namespace {
-
-/// Whether all columns are finite and in range. Waits.
-template <class T, class D>
-bool is_in_range(Context<D>& ctx, MatrixView<const T, D> A) {
-    Matrix<int, D> exponents(ctx, A.cols, 1);
-    Matrix<Scan, D> found(ctx, 1, 1);
-    scan<T>(ctx, A, Scalar<T>::safe_exponent, exponents.view(), found.view());
-    const Scan seen = read_scan(ctx, std::as_const(found).view());
-    return !seen.scaled && seen.bad_row < 0;
-}
-
-}  // namespace
 
 template <class T, class D>
 bool BatchTree<T, D>::factor(Context<D>& ctx, const TreePlan& plan, InputView<T, D> A, bool checked, bool holds_q,
@@ -48,7 +35,10 @@ bool BatchTree<T, D>::factor(Context<D>& ctx, const TreePlan& plan, InputView<T,
             SmallBatch<T, D>::factor_to(ctx, each, n, As, all, false, Factor::R, Rs, {});
         }
         if (!is_root) load<T>(ctx, A.row_block(level.rest()), S.row_block(others));
-        if (!std::exchange(checked, true) && !is_in_range<T, D>(ctx, S)) return false;
+        if (!std::exchange(checked, true)) {
+            const Scan seen = scanned<T, D>(ctx, MatrixView<const T, D>(S), Scalar<T>::safe_exponent);
+            if (seen.scaled || seen.bad_row >= 0) return false;
+        }
         stack = std::move(above);
         A = stack.view();
     }

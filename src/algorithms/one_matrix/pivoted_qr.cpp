@@ -24,6 +24,7 @@
 
 #include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/shared/copies.hpp"
+#include "algorithms/shared/side_work.hpp"
 #include "devices.hpp"
 #include "quoin/qr.hpp"
 
@@ -251,6 +252,7 @@ private:
         const MatrixView<T> kept_on_host{
             static_cast<T*>(pinned_staging(ctx_, 2 * static_cast<std::size_t>(plan_.panel_width) * sizeof(T))),
             plan_.panel_width, 2};
+        SideWork beside(ctx_);  // reads `kept`
         bool is_lost = true;
         for (std::size_t s = 0; s < forest_.panels.size(); ++s) {
             throw_if_stopped(ctx_);
@@ -273,13 +275,15 @@ private:
             copy<Index>(ctx_, identity.view().row_block({0, Y.cols}), order);
             choose({Y, order, norms, exponents_.data ? exponents_.row_block(rest) : exponents_}, first, width, F.view(),
                    computed);
-            // the digits of the pivots of Y come to the host while A is updated
-            copy_diagonal<T>(ctx_, Y, kept.view().block({0, width}, {0, 1}));
-            copy<T>(ctx_, computed.row_block({0, width}), kept.view().block({0, width}, {1, 2}));
-            Context<D>& side = side_stream(ctx_);
-            start_copy_to_host<T>(side, kept.view(), kept_on_host);
             const Range here{first, end}, right{end, n};
             const bool is_last = end == most_;
+            Context<D>& side = beside.fork();
+            if (!is_last) {
+                // the digits of the pivots of Y come to the host while A is updated
+                copy_diagonal<T>(side, Y, kept.view().block({0, width}, {0, 1}));
+                copy<T>(side, computed.row_block({0, width}), kept.view().block({0, width}, {1, 2}));
+                start_copy_to_host<T>(side, kept.view(), kept_on_host);
+            }
             factor_panel_and_update(s, is_last && !pivoting_.has_tolerance());
             if (pivoting_.has_tolerance()) {
                 const Index rank = first + columns_above_tolerance(first, width);

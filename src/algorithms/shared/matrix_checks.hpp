@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
@@ -28,14 +29,20 @@ void check_matrix(MatrixView<const T, D> A) {
     check_storage(A.data, A.rows, A.cols, A.rows, "rows", A.ld);
 }
 
+/// Returns what one pass over A finds (`scan`). Waits.
+template <class T, class D>
+Scan scanned(Context<D>& ctx, Input<T, D> A, int safe) {
+    Matrix<int, D> exponents(ctx, A.cols, 1);
+    Matrix<Scan, D> found(ctx, 1, 1);
+    scan<T>(ctx, A, safe, exponents.view(), found.view());
+    return read_scan(ctx, std::as_const(found).view());
+}
+
 /// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
 template <class T, class D>
 void require_finite(Context<D>& ctx, Input<T, D> A, const char* name = "the matrix") {
     if (A.by_rows && !Tuning<D>::reads_rows) return require_finite<T, D>(ctx, loaded<T, D>(ctx, A).view(), name);
-    Matrix<int, D> exponents(ctx, A.cols, 1);
-    Matrix<Scan, D> scanned(ctx, 1, 1);
-    scan<T>(ctx, A, std::numeric_limits<int>::max(), exponents.view(), scanned.view());
-    const Scan found = read_scan(ctx, scanned.view());
+    const Scan found = scanned<T, D>(ctx, A, std::numeric_limits<int>::max());
     if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }
 
