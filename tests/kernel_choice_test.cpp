@@ -66,6 +66,8 @@ TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
                         break;
                     }
                 }
+                const BatchKernel of_level = choose_batch(m, n, type, BatchOf::TreeLevel).kernel;
+                EXPECT_EQ(of_level, cluster && !columns && n > 16 ? BatchKernel::Strips : kernel);
                 EXPECT_EQ(is_batch(m, n, type, Arithmetic::Auto), kernel != BatchKernel::None);
                 EXPECT_EQ(is_batch(m, n, type, Arithmetic::FP16), !empty && (columns || cluster)) << "strips are exact";
                 EXPECT_LE(is_batch_of_one(m, n, type, Arithmetic::Auto), is_batch(m, n, type, Arithmetic::Auto));
@@ -107,7 +109,8 @@ TEST(KernelChoice, PlainKernelsServeEveryShape) {
         for (Index m : sizes(1 << 14)) {
             EXPECT_EQ(choose_panel(m, type, plain), PanelKernel::Plain);
             for (Index n : sizes(1 << 11)) {
-                EXPECT_EQ(choose_batch(m, n, type, plain).kernel, m * n > 0 ? BatchKernel::Plain : BatchKernel::None);
+                EXPECT_EQ(choose_batch(m, n, type, BatchOf::Matrices, plain).kernel,
+                          m * n > 0 ? BatchKernel::Plain : BatchKernel::None);
                 const UpdateKernel update = choose_update(m, n, 4096, type, Arithmetic::Corrected, plain);
                 EXPECT_TRUE(update == UpdateKernel::Gemm || update == UpdateKernel::GemmByBlocks);
                 for (Arithmetic arithmetic : {Arithmetic::Native, Arithmetic::Corrected, Arithmetic::FP16}) {

@@ -3,7 +3,9 @@
 /// All of libquoin: A = QR as fast as the hardware allows, with a proven error bound. The applications have headers of
 /// their own in quoin/apps/, and libraries of their own.
 
+#include "quoin/arithmetic.hpp"
 #include "quoin/batch.hpp"
+#include "quoin/batch_view.hpp"
 #include "quoin/block_cyclic.hpp"
 #include "quoin/communicator.hpp"
 #include "quoin/context.hpp"

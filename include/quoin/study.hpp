@@ -6,11 +6,6 @@
 /// accurate than Quoin's choice.
 namespace quoin::study {
 
-/// Operands cut to the 11 bits of TF32, sums in f32.
-inline constexpr Arithmetic TF32{2};
-/// Operands rounded to bf16, u = 2⁻⁸, sums in f32.
-inline constexpr Arithmetic BF16{4};
-
 /// Classical Gram-Schmidt block by block, out of core. Zhang and Wu (2021) compare the recursion with it.
 inline constexpr OutOfCoreMethod Blocking{2};
 

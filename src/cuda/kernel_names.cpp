@@ -36,8 +36,8 @@ std::string in_words(ProductKernel kernel, const char* few_columns) {
 }  // namespace
 
 template <>
-std::string KernelNames<Cuda>::batch(Index m, Index n, ScalarKind scalar) {
-    const auto [kernel, row] = choose_batch(m, n, scalar);
+std::string KernelNames<Cuda>::batch(Index m, Index n, ScalarKind scalar, BatchOf of) {
+    const auto [kernel, row] = choose_batch(m, n, scalar, of);
     switch (kernel) {
         case BatchKernel::None: break;
         case BatchKernel::Plain: return "cuSOLVER's geqrf, one matrix after the other (plain/householder.cpp)";

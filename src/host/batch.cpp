@@ -11,7 +11,7 @@
 namespace quoin {
 
 template <class T>
-SmallBatch<T, Host>::SmallBatch(Context<Host>&, Index m, Index n, Index count, Matrix<T>*)
+SmallBatch<T, Host>::SmallBatch(Context<Host>&, Index m, Index n, Index count, Matrix<T>*, BatchOf)
     : m_(m),
       n_(n),
       k_(std::min(m, n)),

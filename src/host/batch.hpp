@@ -20,12 +20,14 @@ public:
     static constexpr bool pays_alone(Index, Index, Arithmetic) { return false; }
     static constexpr bool applies_alone(Index, Index) { return false; }
     static bool fits(Index m, Index n, Arithmetic) { return Tuning<Host>::in_lanes(m, n); }
-    SmallBatch(Context<Host>& ctx, Index m, Index n, Index count, Matrix<T>* memory = nullptr);
+    SmallBatch(Context<Host>& ctx, Index m, Index n, Index count, Matrix<T>* memory = nullptr,
+               BatchOf of = BatchOf::Matrices);
     static std::optional<LapackQR<T, Host>> take_lapack() { return {}; }
 
     Index factor(Context<Host>& ctx, BatchView<const T> A, Members members, bool check_finite);
     static Index factor_to(Context<Host>& ctx, Index m, Index n, BatchView<const T> A, Members members,
-                           bool check_finite, Factor kept, BatchView<T> B, BatchView<T> other);
+                           bool check_finite, Factor kept, BatchView<T> B, BatchView<T> other,
+                           BatchOf of = BatchOf::Matrices);
     void unpack(Context<Host>& ctx, Factor factor, Members members, BatchView<T> B) const;
     void unpack_tau(Context<Host>& ctx, Members members, BatchView<T> tau) const;
     void form_q(Context<Host>& ctx, Members members, BatchView<T> Q) const;

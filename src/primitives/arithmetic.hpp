@@ -2,7 +2,7 @@
 
 // Predicates on the arithmetic of products.
 
-#include "quoin/study.hpp"
+#include "quoin/arithmetic.hpp"
 
 namespace quoin {
 

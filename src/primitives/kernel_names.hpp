@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "primitives/small_batch.hpp"
 #include "quoin/options.hpp"
 
 namespace quoin {
@@ -12,7 +13,7 @@ namespace quoin {
 template <class D>
 struct KernelNames {
     /// m×n matrices of a batch.
-    static std::string batch(Index m, Index n, ScalarKind scalar);
+    static std::string batch(Index m, Index n, ScalarKind scalar, BatchOf of);
     /// A panel of m×k that is not reconstructed.
     static std::string panel(Index m, Index k, ScalarKind scalar);
     /// H of k reflectors of m rows on p columns.

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "quoin/batch.hpp"
+#include "quoin/batch_view.hpp"
 
 namespace quoin {
 
@@ -19,6 +19,9 @@ struct Members {
 /// The form of a factor: V and R, m×n; or R, k×n with zeros below its diagonal.
 enum class Factor { VR, R };
 
+/// What a batch consists of: the caller's matrices, of which there may be one, or a level of a tree, which has many.
+enum class BatchOf { Matrices, TreeLevel };
+
 /// Whether work on one matrix of several keeps memory of its context, as a factorization does, or returns all of it.
 enum class Memory { Kept, Returned };
 
@@ -28,7 +31,8 @@ enum class Memory { Kept, Returned };
 ///     static bool pays_alone(Index m, Index n, Arithmetic arithmetic);  // whether it is the best way for one matrix
 ///     static bool applies_alone(Index m, Index p);                      // whether it is for op(Q) C, C m×p
 ///     // V and R of one matrix are put in *memory, m×n, if the format is LAPACK's.
-///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count, Matrix<T, D>* memory = nullptr);
+///     SmallBatch(Context<D>& ctx, Index m, Index n, Index count, Matrix<T, D>* memory = nullptr,
+///                BatchOf of = BatchOf::Matrices);
 ///     // V, R and tau of one matrix, if the format is LAPACK's; the batch is spent then.
 ///     std::optional<LapackQR<T, D>> take_lapack();
 ///     // A = QR. Returns the first member, by its place in the batch, that has NaN or Inf, or −1. Without
@@ -38,7 +42,8 @@ enum class Memory { Kept, Returned };
 ///     // Factor::R: B := R and, unless it has no matrices, other := the thin Q. Writes nothing of a
 ///     // matrix that is found to have NaN or Inf.
 ///     static Index factor_to(Context<D>& ctx, Index m, Index n, BatchView<const T, D> A, Members members,
-///                            bool check_finite, Factor kept, BatchView<T, D> B, BatchView<T, D> other);
+///                            bool check_finite, Factor kept, BatchView<T, D> B, BatchView<T, D> other,
+///                            BatchOf of = BatchOf::Matrices);
 ///     void unpack(Context<D>& ctx, Factor factor, Members members, BatchView<T, D> B) const;
 ///     void unpack_tau(Context<D>& ctx, Members members, BatchView<T, D> tau) const;  // k×1
 ///     void form_q(Context<D>& ctx, Members members, BatchView<T, D> Q) const;        // m×k

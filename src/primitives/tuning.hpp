@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "primitives/arithmetic.hpp"
+#include "quoin/matrix.hpp"
+#include "quoin/scalar.hpp"
 
 namespace quoin {
 

@@ -27,12 +27,12 @@ bool BatchTree<T, D>::factor(Context<D>& ctx, const TreePlan& plan, InputView<T,
         const auto As = A.by_rows ? BatchView<const T, D>(A.data, each, n, A.ld, 1, each * A.ld, count)
                                   : matrices(level, A.stored(), each, each);
         if (holds_q) {
-            levels_.push_back({level, SmallBatch<T, D>(ctx, each, n, count)});
+            levels_.push_back({level, SmallBatch<T, D>(ctx, each, n, count, nullptr, level.of)});
             auto& batch = levels_.back().batch;
             batch.factor(ctx, As, all, false);
             batch.unpack(ctx, Factor::R, all, Rs);
         } else {
-            SmallBatch<T, D>::factor_to(ctx, each, n, As, all, false, Factor::R, Rs, {});
+            SmallBatch<T, D>::factor_to(ctx, each, n, As, all, false, Factor::R, Rs, {}, level.of);
         }
         if (!is_root) load<T>(ctx, A.row_block(level.rest()), S.row_block(others));
         if (!std::exchange(checked, true)) {

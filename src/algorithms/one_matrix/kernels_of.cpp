@@ -81,7 +81,7 @@ private:
     }
     void add_householder() {
         if (plan_.householder().one_launch) {
-            add(fmt::format("the whole {} x {} matrix", m_, n_), Names::batch(m_, n_, scalar_));
+            add(fmt::format("the whole {} x {} matrix", m_, n_), Names::batch(m_, n_, scalar_, BatchOf::Matrices));
         } else {
             add_panels();
         }
@@ -94,7 +94,7 @@ private:
             for (const BatchLevel& level : levels) {
                 add(fmt::format("{} of {} rows, {} columns", &level == &levels[0] ? "leaves" : "nodes", level.each,
                                 width),
-                    Names::batch(level.each, width, scalar_));
+                    Names::batch(level.each, width, scalar_, level.of));
             }
         } else {
             add(fmt::format("leaves of {} rows, {} columns", tree.leaf_rows, width),

@@ -24,7 +24,8 @@ std::vector<BatchLevel> levels_of(const TreePlan& tree, Index m, Index n) {
     std::vector<BatchLevel> levels;
     if (n == 0) return levels;
     for (Index rows = m, most = tree.leaf_rows;; most = tree.fan_in * n) {
-        const BatchLevel level{rows, std::min(rows, most)};
+        const bool is_only_matrix = levels.empty() && rows <= most;
+        const BatchLevel level{rows, std::min(rows, most), is_only_matrix ? BatchOf::Matrices : BatchOf::TreeLevel};
         levels.push_back(level);
         if (level.each == rows) return levels;
         rows = level.count() * n + level.rest().size();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "primitives/panel_tree.hpp"
+#include "primitives/small_batch.hpp"
 #include "quoin/options.hpp"
 
 namespace quoin {
@@ -23,6 +24,7 @@ PanelTree tree_of(const Plan& plan, Index rows, Index width);
 /// The matrices of one level of a tree of batches: `each` rows, as often as they fit, and the remaining rows.
 struct BatchLevel {
     Index rows = 0, each = 0;
+    BatchOf of = BatchOf::TreeLevel;  ///< Matrices: the tree has one matrix
     Index count() const { return rows / each; }
     Range rest() const { return {count() * each, rows}; }
 };

@@ -102,11 +102,11 @@ void for_each_width(BatchView<T, Cuda> C, Members members, Work work) {
 }  // namespace
 
 template <class T>
-SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory)
+SmallBatch<T, Cuda>::SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory, BatchOf of)
     : m_(m),
       n_(n),
       k_(std::min(m, n)),
-      choice_(choose_batch(m, n, scalar_kind<T>, ctx.state().kernels)),
+      choice_(choose_batch(m, n, scalar_kind<T>, of, ctx.state().kernels)),
       tau_(ctx, k_, count) {
     if (in_strips()) {
         const auto size = strips_size(count);
@@ -238,16 +238,17 @@ Index SmallBatch<T, Cuda>::factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A
 
 template <class T>
 Index SmallBatch<T, Cuda>::factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
-                                     bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other) {
+                                     bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other,
+                                     BatchOf of) {
     const bool form_q = kept == Factor::R && other.count() > 0;
-    const BatchChoice choice = choose_batch(m, n, scalar_kind<T>, ctx.state().kernels);
+    const BatchChoice choice = choose_batch(m, n, scalar_kind<T>, of, ctx.state().kernels);
     if (choice.kernel != BatchKernel::Strips && choice.kernel != BatchKernel::Plain) {
         const BatchSize size(members.count, m, n, m);
         return factor_held<T>(ctx, choice, size, A, members, check_finite,
                               {kept, form_q, Entries<T>(ctx, B, members),
                                Entries<T>(ctx, other, kept == Factor::VR || form_q ? members : Members())});
     }
-    SmallBatch all(ctx, m, n, members.count);
+    SmallBatch all(ctx, m, n, members.count, nullptr, of);
     const Index bad = all.factor(ctx, A, members, check_finite);
     if (bad >= 0) return bad;
     all.unpack(ctx, kept, members, B);

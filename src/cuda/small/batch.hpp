@@ -33,13 +33,15 @@ public:
         return cuda::is_batch_of_one(m, n, scalar_kind<T>, arithmetic);
     }
     static bool applies_alone(Index m, Index p) { return cuda::applies_batch_of_one(m, p); }
-    SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory = nullptr);
+    SmallBatch(Context<Cuda>& ctx, Index m, Index n, Index count, Matrix<T, Cuda>* memory = nullptr,
+               BatchOf of = BatchOf::Matrices);
     std::optional<LapackQR<T, Cuda>> take_lapack();
 
     /// If `check_finite`, waits until all of A is read.
     Index factor(Context<Cuda>& ctx, BatchView<const T, Cuda> A, Members members, bool check_finite);
     static Index factor_to(Context<Cuda>& ctx, Index m, Index n, BatchView<const T, Cuda> A, Members members,
-                           bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other);
+                           bool check_finite, Factor kept, BatchView<T, Cuda> B, BatchView<T, Cuda> other,
+                           BatchOf of = BatchOf::Matrices);
     void unpack(Context<Cuda>& ctx, Factor factor, Members members, BatchView<T, Cuda> B) const;
     void unpack_tau(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> tau) const;
     void form_q(Context<Cuda>& ctx, Members members, BatchView<T, Cuda> Q) const;
