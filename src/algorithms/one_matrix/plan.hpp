@@ -3,6 +3,7 @@
 // Kinds of methods, and the costs of a plan.
 
 #include "primitives/tuning.hpp"
+#include "quoin/options.hpp"
 
 namespace quoin {
 
