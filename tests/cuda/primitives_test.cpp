@@ -58,15 +58,10 @@ protected:
     }
     /// X R, rounded.
     static Matrix<T> product(const Matrix<T>& X, const Matrix<double>& R) {
-        Matrix<T> A(X.rows(), X.cols());
-        for (Index i = 0; i < A.rows(); ++i) {
-            for (Index j = 0; j < A.cols(); ++j) {
-                double sum = 0;
-                for (Index l = 0; l <= j; ++l) sum += X(i, l) * R(l, j);
-                A(i, j) = static_cast<T>(sum);
-            }
-        }
-        return A;
+        Matrix<double> A = widened(X.view());
+        Context<Host> host;
+        multiply_triangle<double>(host, Side::Right, Triangle::Upper, Op::None, R.view(), A.view());
+        return rounded(A);
     }
     /// The largest |A − X R| / (|X||R|), entry by entry, |X| at least `least`, of some rows if there are many.
     static double residual_of_solve(const Matrix<T>& A, const Matrix<T>& X, const Matrix<double>& R, double least = 0) {
