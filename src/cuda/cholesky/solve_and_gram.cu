@@ -108,11 +108,12 @@ void by_kernels(Context<Cuda>& ctx, InputView<T, Cuda> input, const Factors& Y, 
     if (G.data) sum_gram_parts(ctx, gram_height, grid.blocks, parts, G);
 }
 
-/// Whether the kernels read a row-major A. Where X is stored behind other kernels than those of one pass, they do not.
+/// Whether the kernels read a row-major A: in a pass that fuses solve and product, or if X is not stored.
 template <class T>
 bool reads_rows(Context<Cuda>& ctx, Index n, std::size_t factors, bool stores_x) {
     if (ctx.state().kernels == Kernels::Plain || factors > max_factors) return false;
-    return is_fused_pass(n) || (choose_gram(n, scalar_kind<T>) == GramKernel::Slabs && factors == 0 && !stores_x);
+    return is_fused_pass(n) ||
+           (!stores_x && (factors == 0 ? choose_gram(n, scalar_kind<T>) == GramKernel::Slabs : n <= tall_max_cols));
 }
 
 /// Columns up to the first block's end where n columns of more than `most` are cut into equal blocks of multiples of 8.
