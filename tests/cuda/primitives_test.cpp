@@ -503,6 +503,55 @@ TYPED_TEST(GpuPrimitive, SolveAndGramInEveryTile) {
     }
 }
 
+/// Row-major matrices give the bits of column-major ones. Up to 8 columns threads may have other rows, and sums.
+TYPED_TEST(GpuPrimitive, RowMajorMatricesAreReadWhereTheyAre) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    for (Index n : {1, 3, 8, 9, 33, 50, 64, 65, 100, 192, 200, 257}) {
+        for (Index m : {1, 211, 5003}) {
+            SCOPED_TRACE(shape_name(m, n));
+            const Matrix<T> A = random_normal<T>(m, n, 1), At = transposed<T>(A.view());
+            GpuPadded<T> gA(g, A.view()), gAt(g, At.view(), 2);
+            GpuPadded<double> gR(g, this->widened(this->triangle(n).view()).view(), 1);
+            const MatrixView<const double, Cuda> R = gR.view();
+            const InputView<T, Cuda> columns = gA.view(),
+                                     rows = RowMajorView<const T, Cuda>{gAt.view().data, m, n, gAt.view().ld};
+            for (const std::span factors : {std::span<const MatrixView<const double, Cuda>>(), std::span(&R, 1)}) {
+                for (const bool stores_x : {false, true}) {
+                    std::array<Matrix<T>, 2> X;
+                    std::array<Matrix<double>, 2> G;
+                    for (int i = 0; i < 2; ++i) {
+                        GpuPadded<T> gX(g, m, n);
+                        GpuPadded<double> gG(g, n, n);
+                        solve_and_gram<T>(g, i == 0 ? columns : rows, factors,
+                                          stores_x ? gX.view() : MatrixView<T, Cuda>(), gG.view());
+                        if (stores_x) X[i] = gX.fetch(g);
+                        G[i] = gG.fetch(g);
+                    }
+                    EXPECT_TRUE(same_bits<T>(X[1].view(), X[0].view()));
+                    if (n > 8) {
+                        EXPECT_TRUE(same_bits<double>(G[1].view(), G[0].view()));
+                    } else {
+                        EXPECT_LE(difference<double>(G[1].view(), G[0].view(), m, frobenius_norm<double>(G[0].view())),
+                                  law);
+                    }
+                }
+            }
+            std::array<Matrix<int>, 2> exponents;
+            std::array<bool, 2> scaled;
+            for (int i = 0; i < 2; ++i) {
+                Matrix<int, Cuda> e(g, n, 1);
+                Matrix<Scan, Cuda> found(g, 1, 1);
+                scan<T>(g, i == 0 ? columns : rows, 0, e.view(), found.view());
+                exponents[i] = copy_to_host<int>(g, e.view());
+                scaled[i] = read_scan(g, std::as_const(found).view()).scaled;
+            }
+            EXPECT_EQ(scaled[0], scaled[1]);
+            EXPECT_TRUE(std::equal(exponents[0].data(), exponents[0].data() + n, exponents[1].data()));
+        }
+    }
+}
+
 /// |A − X R| <= c n u |X||R| entry by entry for A = X₀ R, also where blocks on R's diagonal magnify what their explicit
 /// inverses leave: |R⁻¹||R| has 10⁶ here.
 TYPED_TEST(GpuPrimitive, SolveLeavesTheResidualOfSubstitution) {

@@ -3,10 +3,10 @@
 // X := A Y₁⁻¹ Y₂⁻¹ … and partial Gram matrices of X in one pass, for m×n A with n <= 8.
 //
 // A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), neighbours or, where columns of A are not
-// at multiples of that, 32 rows apart, on which it has all n² flops a row: by substitution, x_j = (a_j − Σ_{i<j} x_i
-// r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the threads of a warp add their sums by halves,
-// and the block its warps' in order, into one part (gram_parts.cuh, one unit 16×8). Sums are f64 whatever T is; X is
-// rounded once, after the last factor, and the Gram matrix is computed from the rounded X.
+// at multiples of that or A is row-major, 32 rows apart, on which it has all n² flops a row: by substitution,
+// x_j = (a_j − Σ_{i<j} x_i r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the threads of a warp add
+// their sums by halves, and the block its warps' in order, into one part (gram_parts.cuh, one unit 16×8). Sums are f64
+// whatever T is; X is rounded once, after the last factor, and the Gram matrix is computed from the rounded X.
 //
 // Shared: n² doubles a factor, and the sums of the warps. Registers: 2n + 16n/4 for rows on their way, n(n+1) for the
 // sums. Any ld and alignment; 16-byte accesses where A, X and their ld allow, else one element each. mn² flops a factor
@@ -35,8 +35,8 @@ __host__ __device__ constexpr int few_threads(int n) {
 
 template <class T, int n>
 __global__ void __launch_bounds__(few_threads(n))
-    few_columns_kernel(Index m, const T* A, Index lda, const __grid_constant__ Factors factors, T* X, Index ldx,
-                       double* parts, const Certificate* certificate) {
+    few_columns_kernel(Index m, const T* A, Index lda, bool by_rows, const __grid_constant__ Factors factors, T* X,
+                       Index ldx, double* parts, const Certificate* certificate) {
     constexpr int rows = vector_size<T>, sums = n * (n + 1) / 2, threads = few_threads(n), warps = threads / 32;
     __shared__ double Y[max_factors][n][n];  // [f][j][i]: R_f(i, j), and 1 / R_f(j, j)
     __shared__ double warp_sums[warps][sums];
@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(few_threads(n))
     }
     __syncthreads();
 
-    const bool aligned_a = aligned_16(A, lda), aligned_x = aligned_a && aligned_16(X, ldx);
+    const bool aligned_a = !by_rows && aligned_16(A, lda), aligned_x = aligned_a && aligned_16(X, ldx);
+    const Index next_row = by_rows ? lda : 1, next_col = by_rows ? 1 : lda;
     // from a thread's first row to its next
     const int apart = aligned_a ? 1 : 32;
     const Index step = Index(gridDim.x) * threads * rows;
@@ -62,7 +63,10 @@ __global__ void __launch_bounds__(few_threads(n))
 #pragma unroll
             for (int j = 0; j < n; ++j) {
 #pragma unroll
-                for (int e = 0; e < rows; ++e) a[j].at[e] = row + e * apart < m ? A[row + e * apart + j * lda] : T(0);
+                for (int e = 0; e < rows; ++e) {
+                    const Index i = row + e * apart;
+                    a[j].at[e] = i < m ? A[i * next_row + j * next_col] : T(0);
+                }
             }
         }
     };
@@ -147,14 +151,14 @@ int few_columns_grid(Index m, int n, int multiprocessors) {
 
 /// m > 0, 0 < n <= 8, at most `max_factors` factors; X, parts and certificate may each be null.
 template <class T>
-void few_columns(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& factors, MatrixView<T, Cuda> X,
-                 double* parts, const Certificate* certificate) {
+void few_columns(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& factors, MatrixView<T, Cuda> X, double* parts,
+                 const Certificate* certificate) {
     const Index m = A.rows;
     const int n = static_cast<int>(A.cols);
     with_constant<1, few_cols>(n, [&](auto cols) {
         const auto grid = static_cast<unsigned>(few_columns_grid<T>(m, n, ctx.state().multiprocessors));
-        launch(ctx.stream(), few_columns_kernel<T, cols>, {grid, few_threads(cols), 0}, m, A.data, A.ld, factors,
-               X.data, X.ld, parts, certificate);
+        launch(ctx.stream(), few_columns_kernel<T, cols>, {grid, few_threads(cols), 0}, m, A.data, A.ld, A.by_rows,
+               factors, X.data, X.ld, parts, certificate);
     });
 }
 

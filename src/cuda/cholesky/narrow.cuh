@@ -19,6 +19,7 @@
 #include "cuda/arch/sm80_copy_async.cuh"
 #include "cuda/cholesky/factor_blocks.cuh"
 #include "cuda/cholesky/factors.cuh"
+#include "cuda/elements/copy_rows.cuh"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/products/gram_parts.cuh"
 #include "cuda/products/row_tiles.cuh"
@@ -42,12 +43,16 @@ __host__ __device__ constexpr int narrow_blocks(int col_tiles) {
     return col_tiles == 1 ? 8 : col_tiles == 2 ? 6 : col_tiles <= 5 ? 3 : 2;
 }
 
-/// 128 bytes of each of A's n columns into a slot, of whose rows `valid` exist.
+/// 128 bytes of each of A's n columns into a slot, of whose rows `valid` exist. A is row-major, or column-major and
+/// `aligned` for 16 bytes or not.
 template <class T>
-__device__ __forceinline__ void load_slot(T* slot, const T* A, Index lda, int n, Index valid, bool aligned) {
+__device__ __forceinline__ void load_slot(T* slot, const T* A, Index lda, bool by_rows, int n, Index valid,
+                                          bool aligned) {
     constexpr int rows = narrow_rows<T>, ld = narrow_ld<T>, width = 16 / int(sizeof(T)), cols = 32 / rows;
     const int lane = threadIdx.x % 32;
-    if (aligned) {
+    if (by_rows) {
+        copy_rows_async<32>(slot, ld, A, lda, lane, rows, n, valid);
+    } else if (aligned) {
         const int i = lane % 8 * width;
         for (int j = lane / 8; j < n; j += 4) copy_async<16>(slot + j * ld + i, A + i + j * lda, valid - i);
     } else {
@@ -127,8 +132,8 @@ __device__ __forceinline__ void add_gram(Tile16x8 (&acc)[tiles], const T* slot) 
 
 template <class T, int col_tiles>
 __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
-    narrow_kernel(Index m, int n, const T* A, Index lda, const __grid_constant__ Factors factors, T* X, Index ldx,
-                  double* parts, const Certificate* certificate) {
+    narrow_kernel(Index m, int n, const T* A, Index lda, bool by_rows, const __grid_constant__ Factors factors, T* X,
+                  Index ldx, double* parts, const Certificate* certificate) {
     extern __shared__ __align__(16) unsigned char shared[];
     if (certificate && certificate->refused()) return;
     constexpr int rows = narrow_rows<T>, slot_size = 8 * col_tiles * narrow_ld<T>;
@@ -145,7 +150,8 @@ __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
         for (int e = n * narrow_ld<T> + lane; e < slot_size; e += 32) slots[s * slot_size + e] = T(0);
     }
     const auto load = [&](Index from, int slot) {
-        if (from < m) load_slot(slots + slot * slot_size, A + from, lda, n, m - from, aligned_a);
+        if (from < m)
+            load_slot(slots + slot * slot_size, A + from * (by_rows ? lda : 1), lda, by_rows, n, m - from, aligned_a);
         commit_copies();
     };
     for (int s = 0; s < narrow_slots - 1; ++s) load(row + s * step, s);
@@ -194,8 +200,8 @@ int narrow_grid(Index m, int n, int multiprocessors) {
 
 /// m > 0, 0 < n <= 64, at most `max_factors` factors; X, parts and certificate may each be null.
 template <class T>
-void narrow(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& factors, MatrixView<T, Cuda> X,
-            double* parts, const Certificate* certificate) {
+void narrow(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& factors, MatrixView<T, Cuda> X, double* parts,
+            const Certificate* certificate) {
     const Index m = A.rows;
     const int n = static_cast<int>(A.cols);
     with_constant<1, narrow_cols / 8>(ceil_div(n, 8), [&](auto tiles) {
@@ -204,8 +210,8 @@ void narrow(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& fact
         static_assert(unit_count(col_tiles, fused_height) * 128 * int(sizeof(double)) <= slot_bytes);
         const std::size_t bytes = sizeof(double) * 64 * factors.count * factor_block_count(col_tiles) + slot_bytes;
         const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, ctx.state().multiprocessors));
-        launch(ctx.stream(), narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, m, n, A.data, A.ld, factors,
-               X.data, X.ld, parts, certificate);
+        launch(ctx.stream(), narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, m, n, A.data, A.ld,
+               A.by_rows, factors, X.data, X.ld, parts, certificate);
     });
 }
 

@@ -50,7 +50,7 @@ Index longest_sum(Index m, int n, int multiprocessors) {
 
 /// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX by one pass over A.
 template <class T>
-void by_one_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& Y, MatrixView<T, Cuda> X,
+void by_one_pass(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& Y, MatrixView<T, Cuda> X,
                  MatrixView<double, Cuda> G, CertificateView<Cuda> certificate) {
     const int n = static_cast<int>(A.cols), parts = fused_grid<T>(A.rows, n, ctx.state().multiprocessors);
     Arena::Frame frame(ctx);
@@ -62,13 +62,15 @@ void by_one_pass(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors&
 
 /// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX for n <= 192, or G = AᵀA for n <= gram_max_cols. X without data: not stored; X may
 /// be A. G without data: not computed; G may be a factor. If the certificate (null: none) is refused, X stays as it is
-/// and G is unspecified; a bound of the factor's condition goes there. Does not wait.
+/// and G is unspecified; a bound of the factor's condition goes there. Does not wait. A is row-major only if
+/// `reads_rows`.
 template <class T>
-void by_kernels(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& Y, MatrixView<T, Cuda> X,
+void by_kernels(Context<Cuda>& ctx, InputView<T, Cuda> input, const Factors& Y, MatrixView<T, Cuda> X,
                 MatrixView<double, Cuda> G, CertificateView<Cuda> certificate) {
-    const Index m = A.rows, n = A.cols;
+    const Index m = input.rows, n = input.cols;
     if (m == 0) return G.data ? sum_gram_parts(ctx, fused_height, 0, nullptr, G) : void();
-    if (is_fused_pass(n)) return by_one_pass<T>(ctx, A, Y, X, G, certificate);
+    if (is_fused_pass(n)) return by_one_pass<T>(ctx, input, Y, X, G, certificate);
+    const MatrixView<const T, Cuda> A = input.stored();
     Arena::Frame frame(ctx);
     const GramGrid grid(m, static_cast<int>(n), ctx.state().multiprocessors);
     double* const parts = G.data ? frame.take<double>(grid.parts_size()) : nullptr;
@@ -88,7 +90,7 @@ void by_kernels(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& 
     };
     if (Y.count == 0) {
         if (X.data && X.data != A.data) copy<T>(ctx, A, X);
-        if (G.data) gram<T>(ctx, A, parts, grid, false);
+        if (G.data) gram<T>(ctx, input, parts, grid, false);
     } else if (X.data) {
         solve(A, X);
         if (G.data) gram<T>(ctx, X, parts, grid, false);
@@ -97,12 +99,21 @@ void by_kernels(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, const Factors& 
         for (Index first = 0; first < m; first += scratch.rows) {
             const Range rows{first, std::min(m, first + scratch.rows)};
             const auto part = scratch.row_block({0, rows.size()});
-            solve(A.row_block(rows), part);
+            if (input.by_rows) load<T>(ctx, input.row_block(rows), part);
+            solve(input.by_rows ? part : A.row_block(rows), part);
             // blocks without rows of this scratch block keep their part
             gram<T>(ctx, part, parts, grid, first > 0);
         }
     }
     if (G.data) sum_gram_parts(ctx, gram_height, grid.blocks, parts, G);
+}
+
+/// Whether the kernels read a row-major A: in a pass that fuses solve and product, or if X is not stored.
+template <class T>
+bool reads_rows(Context<Cuda>& ctx, Index n, std::size_t factors, bool stores_x) {
+    if (ctx.state().kernels == Kernels::Plain || factors > max_factors) return false;
+    return is_fused_pass(n) ||
+           (!stores_x && (factors == 0 ? choose_gram(n, scalar_kind<T>) == GramKernel::Slabs : n <= tall_max_cols));
 }
 
 /// Columns up to the first block's end where n columns of more than `most` are cut into equal blocks of multiples of 8.
@@ -113,14 +124,14 @@ Index first_of_blocks(Index n, Index most) {
 
 /// G := AᵀA: the diagonal blocks by the kernels, G₁₂ = A₁ᵀA₂ over cuBLAS.
 template <class T>
-void gram_of(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<double, Cuda> G) {
+void gram_of(Context<Cuda>& ctx, InputView<T, Cuda> A, MatrixView<double, Cuda> G) {
     const Index n = A.cols;
     if (choose_gram(n, scalar_kind<T>) != GramKernel::Blocks) return by_kernels<T>(ctx, A, {}, {}, G, {});
     const Index half = first_of_blocks(n, (n + 1) / 2);
     const Range left{0, half}, right{half, n};
     gram_of<T>(ctx, A.col_block(left), G.block(left, left));
     gram_of<T>(ctx, A.col_block(right), G.block(right, right));
-    multiply_split<T>(ctx, A.col_block(left), A.col_block(right), false, false, G.block(left, right));
+    multiply_split<T>(ctx, A.stored().col_block(left), A.stored().col_block(right), false, false, G.block(left, right));
     set_zero<double>(ctx, G.block(right, left));
 }
 
@@ -223,9 +234,15 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
 template <class T, class D>
 void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
                     View<Sum<T, D>, D> G, CertificateView<D> certificate) {
-    const MatrixView<const T, D> A = input.stored();
-    const Index m = A.rows, n = A.cols;
+    const Index m = input.rows, n = input.cols;
     if (n == 0) return;
+    Arena::Frame frame(ctx);
+    if (input.by_rows && !reads_rows<T>(ctx, n, factors.size(), X.data)) {
+        const auto copied = frame.matrix<T>(m, n);
+        load<T>(ctx, input, copied);
+        input = copied;
+    }
+    const MatrixView<const T, D> A = input.stored();
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
     if (ctx.state().kernels == Kernels::Plain) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
     const SolveKernel kernel = choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>);
@@ -235,11 +252,10 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
             Y.data[Y.count] = R.data;
             Y.ld[Y.count++] = R.ld;
         }
-        by_kernels<T>(ctx, A, Y, X, G, certificate);
+        by_kernels<T>(ctx, input, Y, X, G, certificate);
     } else if (factors.empty() && !X.data) {
-        gram_of<T>(ctx, A, G);
+        gram_of<T>(ctx, input, G);
     } else {
-        Arena::Frame frame(ctx);
         const int width = static_cast<int>(n);
         void* halves = nullptr;
         if (kernel == SolveKernel::CorrectedOrBlocks) {

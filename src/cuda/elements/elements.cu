@@ -254,9 +254,14 @@ __global__ void __launch_bounds__(tile* tile_rows)
 
 template <class T, class D>
 void scan(Context<D>& ctx, Input<T, D> input, int safe, View<int, D> exponents, View<Scan, D> found) {
+    Arena::Frame frame(ctx);
+    if (input.by_rows) {
+        const auto copied = frame.matrix<T>(input.rows, input.cols);
+        load<T>(ctx, input, copied);
+        input = copied;
+    }
     const MatrixView<const T, D> A = input.stored();
     const Index n = A.cols, count = (A.rows + scan_rows - 1) / scan_rows;
-    Arena::Frame frame(ctx);
     auto* const largest = frame.take<Bits<T>>(n + 1);  // and a counter of blocks
     QUOIN_CUDA_CHECK(cudaMemsetAsync(largest, 0, static_cast<std::size_t>(n + 1) * sizeof(Bits<T>), ctx.stream()));
     const dim3 grid(static_cast<unsigned>(std::clamp<Index>(count, 1, 1 << 15)),

@@ -23,6 +23,7 @@
 #include <type_traits>
 
 #include "cuda/arch/sm80_copy_async.cuh"
+#include "cuda/elements/copy_rows.cuh"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/products/gram_parts.cuh"
 #include "cuda/runtime/ceil_div.cuh"
@@ -43,7 +44,7 @@ constexpr bool takes_few_warps(int units) {
     return few <= max_units_of_warp && few * few_gram_warps * cost < many * gram_warps * 4;
 }
 
-/// The operands: A (m×n) and B (m×p), or A alone. Block (x, y) multiplies `width` columns of B, a multiple of 8, from y
+/// The operands: A (m×n) and B (m×p), or A alone, which may be row-major. Block (x, y) multiplies `width` columns of B, a multiple of 8, from y
 /// · width on.
 template <class T>
 struct GramOperands {
@@ -53,6 +54,7 @@ struct GramOperands {
     const T* B = nullptr;
     Index ldb = 0;
     int p = 0, width = 0;
+    bool by_rows = false;
 };
 
 /// Rows [row, row + 32) of A into a stage, `bytes` at a time.
@@ -93,12 +95,18 @@ __global__ void __launch_bounds__(warps * 32, 1)
     const int first_col = cross ? static_cast<int>(blockIdx.y) * of.width : 0;
     const T* const B = cross ? of.B + first_col * of.ldb : nullptr;
     const int cols_of_b = cross ? min(of.width, of.p - first_col) : 0;
+    const bool by_rows = !cross && of.by_rows;
     const bool aligned_a = aligned_16(of.A, of.lda), aligned_b = cross && aligned_16(B, of.ldb);
 
     const auto load = [&](Index slab, int stage) {
         if (slab < slabs) {
             T* const to = stages + stage * stage_size;
-            load_slab<warps>(aligned_a, to, of.A, m, of.n, of.lda, slab * gram_rows);
+            const Index row = slab * gram_rows;
+            if (by_rows)
+                copy_rows_async<warps * 32>(to, gram_ld, of.A + row * of.lda, of.lda, threadIdx.x, gram_rows, of.n,
+                                            m - row);
+            else
+                load_slab<warps>(aligned_a, to, of.A, m, of.n, of.lda, row);
             if constexpr (cross) {
                 load_slab<warps>(aligned_b, to + strip_cols_of_a * gram_ld, B, m, cols_of_b, of.ldb, slab * gram_rows);
             }
@@ -212,12 +220,13 @@ struct GramGrid {
 
 /// part_b (+)= the Gram matrix of the slabs of blocks (b, ·), b < grid.blocks. 64 < n <= 192, or 256 in f32.
 template <class T>
-void gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, double* parts, const GramGrid& grid, bool accumulate) {
+void gram(Context<Cuda>& ctx, InputView<T, Cuda> A, double* parts, const GramGrid& grid, bool accumulate) {
     const int n = static_cast<int>(A.cols), units = ceil_div(grid.units, grid.groups);
     const auto launch =
         takes_few_warps<T>(units) ? launch_gram<T, few_gram_warps, false> : launch_gram<T, gram_warps, false>;
-    launch(ctx, A.rows, {A.data, A.ld, n}, units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32, parts,
-           accumulate);
+    GramOperands<T> of{A.data, A.ld, n};
+    of.by_rows = A.by_rows;
+    launch(ctx, A.rows, of, units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32, parts, accumulate);
 }
 
 /// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the
