@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 
+#include "algorithms/shared/copies.hpp"
 #include "cases.hpp"
 #include "cuda/tuning.hpp"
 #include "devices.hpp"
@@ -543,7 +544,7 @@ TYPED_TEST(GpuPrimitive, RowMajorMatricesAreReadWhereTheyAre) {
                 Matrix<int, Cuda> e(g, n, 1);
                 Matrix<Scan, Cuda> found(g, 1, 1);
                 scan<T>(g, i == 0 ? columns : rows, 0, e.view(), found.view());
-                exponents[i] = copy_to_host<int>(g, e.view());
+                exponents[i] = host_copy_of<int, Cuda>(g, e.view());
                 scaled[i] = read_scan(g, std::as_const(found).view()).scaled;
             }
             EXPECT_EQ(scaled[0], scaled[1]);
