@@ -173,7 +173,7 @@ constexpr Index max_cols_alone(ScalarKind scalar) { return entry_for(scalar, 409
 inline constexpr Index max_entries_alone = Index(1) << 24;
 
 /// Columns of a level of a tree that clusters factor. Wider levels go to strips, which take fewer barriers a matrix.
-/// 1 000 000 × 32, H200, by clusters and by strips, µs: Q and R in f32 996 and 550, in f64 1598 and 955.
+/// 1 000 000 × 32, H200, by clusters and by strips, µs: Q and R in f32 996 and 583, in f64 1598 and 1044.
 inline constexpr Index max_level_cols_in_cluster = 16;
 /// Returns the kernel that factors m×n matrices of a batch, and applies their Q.
 constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, BatchOf of = BatchOf::Matrices,

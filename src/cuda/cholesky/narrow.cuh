@@ -45,13 +45,12 @@ __host__ __device__ constexpr int narrow_blocks(int col_tiles) {
 
 /// 128 bytes of each of A's n columns into a slot, of whose rows `valid` exist. A is row-major, or column-major and
 /// `aligned` for 16 bytes or not.
-template <class T>
-__device__ __forceinline__ void load_slot(T* slot, const T* A, Index lda, bool by_rows, int n, Index valid,
-                                          bool aligned) {
+template <bool by_rows, class T>
+__device__ __forceinline__ void load_slot(T* slot, const T* A, Index lda, int n, Index valid, bool aligned) {
     constexpr int rows = narrow_rows<T>, ld = narrow_ld<T>, width = 16 / int(sizeof(T)), cols = 32 / rows;
     const int lane = threadIdx.x % 32;
-    if (by_rows) {
-        copy_rows_async<32>(slot, ld, A, lda, lane, rows, n, valid);
+    if constexpr (by_rows) {
+        copy_rows_async<32, rows>(slot, ld, A, lda, n, valid);
     } else if (aligned) {
         const int i = lane % 8 * width;
         for (int j = lane / 8; j < n; j += 4) copy_async<16>(slot + j * ld + i, A + i + j * lda, valid - i);
@@ -130,10 +129,10 @@ __device__ __forceinline__ void add_gram(Tile16x8 (&acc)[tiles], const T* slot) 
     }
 }
 
-template <class T, int col_tiles>
+template <class T, int col_tiles, bool by_rows>
 __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
-    narrow_kernel(Index m, int n, const T* A, Index lda, bool by_rows, const __grid_constant__ Factors factors, T* X,
-                  Index ldx, double* parts, const Certificate* certificate) {
+    narrow_kernel(Index m, int n, const T* A, Index lda, const __grid_constant__ Factors factors, T* X, Index ldx,
+                  double* parts, const Certificate* certificate) {
     extern __shared__ __align__(16) unsigned char shared[];
     if (certificate && certificate->refused()) return;
     constexpr int rows = narrow_rows<T>, slot_size = 8 * col_tiles * narrow_ld<T>;
@@ -151,7 +150,7 @@ __global__ void __launch_bounds__(narrow_warps * 32, narrow_blocks(col_tiles))
     }
     const auto load = [&](Index from, int slot) {
         if (from < m)
-            load_slot(slots + slot * slot_size, A + from * (by_rows ? lda : 1), lda, by_rows, n, m - from, aligned_a);
+            load_slot<by_rows>(slots + slot * slot_size, A + from * (by_rows ? lda : 1), lda, n, m - from, aligned_a);
         commit_copies();
     };
     for (int s = 0; s < narrow_slots - 1; ++s) load(row + s * step, s);
@@ -210,8 +209,9 @@ void narrow(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& factors, Ma
         static_assert(unit_count(col_tiles, fused_height) * 128 * int(sizeof(double)) <= slot_bytes);
         const std::size_t bytes = sizeof(double) * 64 * factors.count * factor_block_count(col_tiles) + slot_bytes;
         const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, ctx.state().multiprocessors));
-        launch(ctx.stream(), narrow_kernel<T, col_tiles>, {grid, narrow_warps * 32, bytes}, m, n, A.data, A.ld,
-               A.by_rows, factors, X.data, X.ld, parts, certificate);
+        const auto kernel = A.by_rows ? narrow_kernel<T, col_tiles, true> : narrow_kernel<T, col_tiles, false>;
+        launch(ctx.stream(), kernel, {grid, narrow_warps * 32, bytes}, m, n, A.data, A.ld, factors, X.data, X.ld, parts,
+               certificate);
     });
 }
 

@@ -103,8 +103,7 @@ __global__ void __launch_bounds__(warps * 32, 1)
             T* const to = stages + stage * stage_size;
             const Index row = slab * gram_rows;
             if (by_rows)
-                copy_rows_async<warps * 32>(to, gram_ld, of.A + row * of.lda, of.lda, threadIdx.x, gram_rows, of.n,
-                                            m - row);
+                copy_rows_async<warps * 32, gram_rows>(to, gram_ld, of.A + row * of.lda, of.lda, of.n, m - row);
             else
                 load_slab<warps>(aligned_a, to, of.A, m, of.n, of.lda, row);
             if constexpr (cross) {
