@@ -321,7 +321,7 @@ TEST_F(GpuGramSchmidtArithmetic, ObeysTheLawInItsOwnUnits) {
             EXPECT_LE(column_residual_error<float>(A.view(), f.Q.view(), f.R.view()), law * units);
             const double lost = orthogonality_error<float>(f.Q.view(), n);
             EXPECT_LE(lost, r == Reorthogonalization::Always ? law * units : 1 / u);
-            EXPECT_GT(lost, units > 1 ? 10 : 0) << "as good as f32";
+            EXPECT_GT(lost, units > 1 && !has_plain_kernels() ? 10 : 0) << "as good as f32";
         }
 }
 

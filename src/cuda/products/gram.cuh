@@ -44,7 +44,7 @@ constexpr bool takes_few_warps(int units) {
     return few <= max_units_of_warp && few * few_gram_warps * cost < many * gram_warps * 4;
 }
 
-/// The operands: A (m×n) and B (m×p), or A alone, which may be row-major. Block (x, y) multiplies `width` columns of B, a multiple of 8, from y
+/// The operands: A (m×n) and B (m×p), or A alone. Block (x, y) multiplies `width` columns of B, a multiple of 8, from y
 /// · width on.
 template <class T>
 struct GramOperands {
@@ -54,7 +54,6 @@ struct GramOperands {
     const T* B = nullptr;
     Index ldb = 0;
     int p = 0, width = 0;
-    bool by_rows = false;
 };
 
 /// Rows [row, row + 32) of A into a stage, `bytes` at a time.
@@ -80,7 +79,7 @@ __device__ __forceinline__ void clear_columns(T* stage, int first, int end) {
     for (int e = first * gram_ld + threadIdx.x; e < end * gram_ld; e += warps * 32) stage[e] = T(0);
 }
 
-template <class T, int units, int warps, bool cross>
+template <class T, int units, int warps, bool cross, bool by_rows>
 __global__ void __launch_bounds__(warps * 32, 1)
     gram_kernel(Index m, GramOperands<T> of, double* parts, bool accumulate) {
     extern __shared__ __align__(16) unsigned char shared[];
@@ -95,14 +94,13 @@ __global__ void __launch_bounds__(warps * 32, 1)
     const int first_col = cross ? static_cast<int>(blockIdx.y) * of.width : 0;
     const T* const B = cross ? of.B + first_col * of.ldb : nullptr;
     const int cols_of_b = cross ? min(of.width, of.p - first_col) : 0;
-    const bool by_rows = !cross && of.by_rows;
     const bool aligned_a = aligned_16(of.A, of.lda), aligned_b = cross && aligned_16(B, of.ldb);
 
     const auto load = [&](Index slab, int stage) {
         if (slab < slabs) {
             T* const to = stages + stage * stage_size;
             const Index row = slab * gram_rows;
-            if (by_rows)
+            if constexpr (by_rows)
                 copy_rows_async<warps * 32, gram_rows>(to, gram_ld, of.A + row * of.lda, of.lda, of.n, m - row);
             else
                 load_slab<warps>(aligned_a, to, of.A, m, of.n, of.lda, row);
@@ -194,14 +192,15 @@ __global__ void __launch_bounds__(warps * 32, 1)
 /// Units that a block's registers hold.
 constexpr int max_gram_units = max_units_of_warp * gram_warps;
 
-template <class T, int warps, bool cross>
+template <class T, int warps, bool cross, bool by_rows = false>
 void launch_gram(Context<Cuda>& ctx, Index m, const GramOperands<T>& of, int unit_count, dim3 grid, int stage_cols,
                  double* parts, bool accumulate) {
     constexpr int least = cross ? 1 : 2;  // A by itself has more than 64 columns
     const std::size_t bytes = sizeof(T) * gram_stages * gram_ld * stage_cols;
     with_constant<1, max_units_of_warp>(ceil_div(unit_count, warps), [&](auto count) {
         constexpr int units = count < least ? least : count;
-        launch(ctx.stream(), gram_kernel<T, units, warps, cross>, {grid, warps * 32, bytes}, m, of, parts, accumulate);
+        launch(ctx.stream(), gram_kernel<T, units, warps, cross, by_rows>, {grid, warps * 32, bytes}, m, of, parts,
+               accumulate);
     });
 }
 
@@ -221,11 +220,16 @@ struct GramGrid {
 template <class T>
 void gram(Context<Cuda>& ctx, InputView<T, Cuda> A, double* parts, const GramGrid& grid, bool accumulate) {
     const int n = static_cast<int>(A.cols), units = ceil_div(grid.units, grid.groups);
-    const auto launch =
-        takes_few_warps<T>(units) ? launch_gram<T, few_gram_warps, false> : launch_gram<T, gram_warps, false>;
-    GramOperands<T> of{A.data, A.ld, n};
-    of.by_rows = A.by_rows;
-    launch(ctx, A.rows, of, units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32, parts, accumulate);
+    const auto launch = [&]<int warps>() {
+        const auto of_order = A.by_rows ? launch_gram<T, warps, false, true> : launch_gram<T, warps, false, false>;
+        of_order(ctx, A.rows, {A.data, A.ld, n}, units, dim3(grid.blocks, grid.groups), ceil_div(n, 32) * 32, parts,
+                 accumulate);
+    };
+    if (takes_few_warps<T>(units)) {
+        launch.template operator()<few_gram_warps>();
+    } else {
+        launch.template operator()<gram_warps>();
+    }
 }
 
 /// How AᵀB of n and p columns is cut: into `groups` of `width` columns of B, each `blocks` blocks, which share the
