@@ -244,6 +244,7 @@ void bench_gram_schmidt_machine(const BenchArguments& arguments) {
         caches += fmt::format("{}L{} {} ({} CPUs)", caches.empty() ? "" : ", ", cache.level,
                               format_byte_size(static_cast<double>(cache.bytes)), cache.shared_by);
     results.describe(machine.cpu);
+    warn_about_host();
     results.say("{}: {} cores, {}, {} of memory\n", machine.cpu, machine.physical_cores, caches,
                 format_byte_size(static_cast<double>(machine.memory_bytes)));
     JsonLine line;
