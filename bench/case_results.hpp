@@ -18,6 +18,12 @@ struct BenchRow : Measurement {
     double reference_gflops = -1, ratio = -1, required_ratio = 0;
 };
 
+struct TimedReference {
+    Reference reference;
+    double seconds = 0;
+    double joules = -1;
+};
+
 /// A row of what was measured, its rates filled in.
 BenchRow bench_row(Shape shape, ScalarKind dtype, Operation operation, const Measurement& result,
                    const MachineLimits& limits);

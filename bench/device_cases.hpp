@@ -12,12 +12,6 @@
 
 namespace quoin::cli {
 
-struct TimedReference {
-    Reference reference;
-    double seconds = 0;
-    double joules = -1;
-};
-
 /// Times Quoin and its references on random matrices in a GPU's memory, one matrix after the other.
 class DeviceCases {
 public:

@@ -4,20 +4,15 @@
 
 #include "byte_size.hpp"
 #include "number_between.hpp"
+#include "papers/published.hpp"
 #include "program.hpp"
 #include "quoin/study.hpp"
-#include "studies.hpp"
+#include "results.hpp"
+#include "study.hpp"
 
 namespace quoin::cli {
 
 namespace {
-
-/// A study that runs on a GPU; null in a build without CUDA.
-#ifdef QUOIN_HAVE_CUDA
-#define QUOIN_ON_GPU(study) study
-#else
-#define QUOIN_ON_GPU(study) nullptr
-#endif
 
 #ifdef QUOIN_HAVE_NCCL
 constexpr bool have_nccl = true;
@@ -47,10 +42,6 @@ void check_shapes(const BenchArguments& arguments) {
         if (operation == ThinQr && arguments.wants(Reference::Blas2, false))
             refuse_argument("--against", "blas2 forms no Q: ask for --op geqrf, r-only or factor");
     }
-}
-void check_tall(const BenchArguments& arguments) {
-    for (const Shape shape : arguments.shapes)
-        if (shape.rows < shape.cols) refuse_argument("SHAPE", "out-of-core takes no wide matrices");
 }
 
 void check_ranks(const BenchArguments& arguments) {
@@ -91,69 +82,27 @@ void add_list(CLI::App& command, const std::string& name, const std::string& kin
         description);
 }
 
-/// The options of a study besides --threads and --json.
-enum Has : unsigned {
-    Shapes = 1,
-    Types = 2,
-    AnyDevice = 4,
-    Operations = 8,
-    References = 16,
-    Energy = 32,
-    Timeline = 64,
-    Csv = 128,
-    Algorithm = 256,  // the options of `quoin factor` that say how
-    GpuMemory = 512,
-    Routes = 1024,
-    Files = 2048,
-    Repeat = 4096,
-    Specs = 8192,
-    RankCounts = 16384,
-    Draws = 32768,
-    Masks = 65536,
-    Pivoted = 131072,
-};
-
-using Run = void (*)(const BenchArguments&);
-
-struct Study {
-    enum Group { Bench, Paper } group;  ///< of `quoin bench`, or of `quoin bench paper`
-    const char *name, *description;
-    unsigned has;
-    Run on_host;  ///< null: it runs on a GPU alone
-    Run on_gpu;
-    Run check = nullptr;  ///< refuses what cannot be measured, before anything is
-};
-
-void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
-#ifdef QUOIN_HAVE_VIDEO
-    bench_robust_pca(arguments);
-#else
-    throw InvalidArgument("rpca: this quoin-bench was built without FFmpeg's libraries");
-#endif
-}
-
-constexpr unsigned of_2011 = Types | References | Energy | Timeline | Csv | Algorithm | Repeat;
-/// Every subcommand, in the order of --help. The first is `quoin bench` itself, too.
+/// Every subcommand but `paper`, in the order of --help. The first is `quoin bench` itself, too.
 const Study studies[] = {
-    {Study::Bench, "shapes",
+    {"shapes",
      "Time Quoin against LAPACK through the same BLAS, or on a GPU against cuSOLVER.\n\n"
      "All factor the same random matrix in one process. Their runs alternate; medians are printed.\n"
      "Without SHAPE, every case of the requirements is run (on the host 10 minutes and 6 GiB).",
      Shapes | Types | AnyDevice | Operations | References | Energy | Timeline | Csv | Algorithm | Pivoted | Repeat,
      bench_on_host, QUOIN_ON_GPU(bench_on_device), check_shapes},
-    {Study::Bench, "files",
+    {"files",
      "Measure matrices larger than --memory, from file to file.\n\n"
      "Q and R of 200000x2000, or of SHAPE, against the same in memory; R alone of 3.2 GB by 8 and by 64\n"
      "columns, or of a SHAPE of at most 64, against reading the file. On a GPU Q and R of 30000x30000 in f32,\n"
      "or of SHAPE, within --gpu-memory. The folder needs three times the size of the file, 8 and 11 GB.",
      Files | Shapes | Types | AnyDevice | GpuMemory | Repeat, bench_files, QUOIN_ON_GPU(bench_files)},
-    {Study::Bench, "batches",
+    {"batches",
      "Time many matrices at once, such as 640x512x512, against LAPACK matrix by matrix.\n\n"
      "On a GPU against cuSOLVER's geqrf matrix by matrix and cuBLAS's geqrfBatched. `factor` makes V, tau and R,\n"
      "`geqrf` writes them as LAPACK does too, `thin-qr` makes Q and R. Then the accuracy of Q and R over classes of\n"
      "matrices, in units of k·u, k = min(rows, columns). Without SPEC, twelve batches from 100000x3x3 to 2x4096x4096.",
      Specs | Types | AnyDevice | References | Csv | Repeat, bench_batches, QUOIN_ON_GPU(bench_batches)},
-    {Study::Bench, "regret",
+    {"regret",
      "Time the method that Quoin chooses against its other methods, over shapes at random.\n\n"
      "Rows from 32 to 10 000 000, columns from 2 to 20 000, as far as one run takes about a second. R alone, V, tau\n"
      "and R, Q and R, each by every method of the same accuracy and by LAPACK or cuSOLVER, and R and QᵀC (factor)\n"
@@ -161,7 +110,7 @@ const Study studies[] = {
      "core. Printed are the cases in which the choice is more than 10% behind the best or behind the reference;\n"
      "--csv has all.",
      Shapes | Types | AnyDevice | References | Csv | Draws | Repeat, bench_regret, QUOIN_ON_GPU(bench_regret)},
-    {Study::Bench, "ranks",
+    {"ranks",
      "Time a tall matrix whose rows are spread over ranks, such as 1000000x192.\n\n"
      "The ranks are threads with a share of the cores each; with --device cuda each has a GPU, and NCCL connects\n"
      "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the "
@@ -169,39 +118,11 @@ const Study studies[] = {
      "of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE 1000000x192.",
      Shapes | Types | AnyDevice | Operations | RankCounts | Timeline | Csv | Algorithm | Repeat, bench_ranks,
      QUOIN_ON_GPU(bench_ranks), check_ranks},
-    {Study::Bench, "rpca",
+    {"rpca",
      "Masks of moving objects by `quoin rpca` against OpenCV's methods.\n\n"
      "Precision, recall, F and seconds of CPU a frame, on frames whose masks are known: of quoin, also with\n"
      "--masks raw, of MOG2 and KNN, and of the temporal median, each as it is and with a 5×5 median.",
-     Masks, bench_masks, nullptr},
-    {Study::Paper, "table1", "Table I of Anderson, Ballard, Demmel and Keutzer (2011), on this GPU.", of_2011, nullptr,
-     QUOIN_ON_GPU(bench_caqr_table1)},
-    {Study::Paper, "figure8", "Their Figure 8.", of_2011, nullptr, QUOIN_ON_GPU(bench_caqr_figure8)},
-    {Study::Paper, "figure9", "Their Figure 9.", of_2011, nullptr, QUOIN_ON_GPU(bench_caqr_figure9)},
-    {Study::Paper, "rpca", "Their Table II: iterations of robust PCA a second; and online, frames of a stream.",
-     AnyDevice | Timeline | Csv | Repeat, robust_pca, QUOIN_ON_GPU(robust_pca)},
-    {Study::Paper, "storage",
-     "Table 1 of Benner, Köhler and Penke: V, R and one T.\n\n"
-     "Without SHAPE also products with Qᵀ and a block of Q.",
-     Shapes | Types | AnyDevice | References | Energy | Timeline | Csv | Algorithm | Repeat, bench_storage,
-     QUOIN_ON_GPU(bench_storage)},
-    {Study::Paper, "gram-schmidt",
-     "Figures 2, 4 and 10, or on a GPU 6 to 9, of Brandes, Arnold, Soddemann and Reith (2012).\n\n"
-     "Every code, width of a panel and number of threads; on a GPU the paper's kernels over the shape of a block,\n"
-     "and every code.",
-     Shapes | Types | AnyDevice | Csv | Algorithm | Repeat, bench_gram_schmidt,
-     QUOIN_ON_GPU(bench_gram_schmidt_on_device)},
-    {Study::Paper, "orthogonality", "‖I − QᵀQ‖ over κ by Gram-Schmidt and by reflectors.", Types | Csv | Repeat,
-     bench_orthogonality, nullptr},
-    {Study::Paper, "tensor-cores",
-     "Q and R in f32 by cgs in every arithmetic, against cuSOLVER and householder, on this GPU.\n\n"
-     "16384x16384 and 32768x32768, or SHAPE.",
-     Shapes | Csv | Algorithm | Repeat, nullptr, QUOIN_ON_GPU(bench_tensor_cores)},
-    {Study::Paper, "out-of-core",
-     "Tables 3 and 4 of Zhang and Wu (2021): a matrix of the host's memory by this GPU.\n\n"
-     "65536x65536, or SHAPE, within --gpu-memory. bench/plots/out_of_core.py draws what --csv and --trace write.",
-     Shapes | Types | GpuMemory | Routes | Timeline | Csv | Repeat, nullptr, QUOIN_ON_GPU(bench_out_of_core),
-     check_tall},
+     Masks, bench_masks},
 };
 
 constexpr const char* also_options_of_factor =
@@ -326,6 +247,10 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
     if (has(Timeline)) add_trace_argument(command, arguments.common.trace);
     if (has(Csv))
         command.add_option("--csv", arguments.csv, "Write the results to a CSV file as well")->type_name("FILE");
+    if (has(Iterations))
+        command.add_option("--iterations", arguments.iterations, "At most N iterations of each pursuit (default: 500)")
+            ->check(number_between(1, 1000000))
+            ->type_name("N");
     if (has(Repeat))
         command.add_option("--repeat", arguments.repeat, "Timed runs (default: by their time, 1 to 50)")
             ->check(number_between(1, 1000000))
@@ -354,7 +279,89 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
             throw Error(ErrorCode::DeviceFailure,
                         fmt::format("{}: Quoin was built without CUDA", gpu_alone ? study.name : "--device cuda"));
         run(arguments);
+        const std::string text = published_text(arguments.paper, arguments.entry);
+        if (!arguments.common.json && !text.empty()) fmt::print("\nThe paper:\n{}", text);
     });
+}
+
+// The papers
+
+/// Returns the first entry with the functions of `entry`, whose run serves both.
+const PaperEntry& run_of(const PaperEntry& entry) {
+    const auto same = [&](const PaperEntry& other) {
+        return other.study.on_host == entry.study.on_host && other.study.on_gpu == entry.study.on_gpu;
+    };
+    return entry.study.on_host || entry.study.on_gpu ? *std::find_if(paper_entries.begin(), paper_entries.end(), same)
+                                                     : entry;
+}
+
+/// Prints the entries of `paper`, or of all papers for "": where each runs, about how long, and why not.
+void list_entries(const std::string& paper, bool json) {
+    for (const Paper& p : papers) {
+        if (!paper.empty() && paper != p.name) continue;
+        if (!json) fmt::print("{}: {}\n", p.name, p.authors);
+        for (const PaperEntry& entry : paper_entries) {
+            if (std::string(entry.paper) != p.name) continue;
+            const PaperEntry& run = run_of(entry);
+            if (json) {
+                JsonLine line;
+                line.add("paper", p.name).add("entry", entry.study.name).add("title", entry.study.description);
+                line.add_known("host", entry.host_time ? entry.host_time : "");
+                line.add_known("gpu", entry.gpu_time ? entry.gpu_time : "");
+                line.add_known("why_not", entry.why_not ? entry.why_not : "");
+                line.add("run", fmt::format("{} {}", run.paper, run.study.name)).print();
+                continue;
+            }
+            std::string where = entry.host_time ? fmt::format("host {}", entry.host_time) : "";
+            if (entry.gpu_time) where += fmt::format("{}GPU {}", where.empty() ? "" : ", ", entry.gpu_time);
+            if (&run != &entry) where += fmt::format("; the run of {} {}", run.paper, run.study.name);
+            fmt::print("  {:<14}{}\n{:16}{}\n", entry.study.name, entry.study.description, "",
+                       entry.why_not ? std::string("not measured: ") + entry.why_not : where);
+        }
+    }
+}
+
+/// Makes `command` print the entries of `paper` ("": of all papers) for --list, and otherwise ask for one of `names`.
+void add_list_of_entries(CLI::App& command, BenchArguments& arguments, const std::string& paper,
+                         const std::string& names) {
+    CLI::Option* const list =
+        command.add_flag("--list")->description("List the entries: where each runs, and about how long");
+    command.add_flag("--json", arguments.common.json, "With --list: one JSON object a line");
+    command.allow_extras();
+    command.footer("");
+    command.callback([&command, &arguments, paper, names, list] {
+        if (!command.get_subcommands().empty()) return;
+        const std::vector<std::string> rest = command.remaining();
+        if (rest.empty() && *list) return list_entries(paper, arguments.common.json);
+        refuse_argument(command.get_name(), (rest.empty() ? "needs one of " : "'" + rest[0] + "' is none of ") + names);
+    });
+}
+
+/// Adds `quoin bench paper PAPER ENTRY` for every entry.
+void add_papers(CLI::App& program, BenchArguments& arguments) {
+    CLI::App& command = *program.add_subcommand("paper", "Every table and figure of five papers, again.");
+    std::string names;
+    for (const Paper& paper : papers) {
+        CLI::App& of_paper = *command.add_subcommand(paper.name, paper.authors);
+        std::string entries;
+        for (const PaperEntry& entry : paper_entries) {
+            if (std::string(entry.paper) != paper.name) continue;
+            CLI::App& of_entry = *of_paper.add_subcommand(entry.study.name, entry.study.description);
+            entries += (entries.empty() ? "" : ", ") + std::string(entry.study.name);
+            if (entry.why_not) {
+                of_entry.callback([&entry] { refuse_argument(entry.study.name, entry.why_not); });
+                continue;
+            }
+            of_entry.preparse_callback([&arguments, &entry](std::size_t) {
+                arguments.paper = entry.paper;
+                arguments.entry = entry.study.name;
+            });
+            add_study(of_entry, arguments, entry.study);
+        }
+        add_list_of_entries(of_paper, arguments, paper.name, entries);
+        names += (names.empty() ? "" : ", ") + std::string(paper.name);
+    }
+    add_list_of_entries(command, arguments, "", names);
 }
 
 }  // namespace
@@ -368,21 +375,8 @@ int main(int argc, char** argv) {
     Program program(studies[0].description, "quoin bench");
     add_study(program, arguments, studies[0]);
     for (const Study& study : studies)
-        if (study.group == Study::Bench)
-            add_study(*program.add_subcommand(study.name, study.description), arguments, study);
-    CLI::App& paper = *program.add_subcommand("paper", "Tables and figures of papers, and the laws of Gram-Schmidt.");
-    std::string names;
-    for (const Study& study : studies) {
-        if (study.group != Study::Paper) continue;
-        add_study(*paper.add_subcommand(study.name, study.description), arguments, study);
-        names += (names.empty() ? "" : ", ") + std::string(study.name);
-    }
-    paper.allow_extras();
-    paper.callback([&] {
-        if (!paper.get_subcommands().empty()) return;
-        const std::vector<std::string> rest = paper.remaining();
-        refuse_argument("paper", (rest.empty() ? "needs one of " : "'" + rest[0] + "' is none of ") + names);
-    });
+        add_study(*program.add_subcommand(study.name, study.description), arguments, study);
+    add_papers(program, arguments);
     program.footer(std::string(also_options_of_factor) +
                    " docs/performance.md explains the columns.\n\n"
                    "Example:  quoin bench 1000000x192 --dtype f32,f64 --op thin-qr,r-only --json\n"

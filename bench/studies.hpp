@@ -48,7 +48,8 @@ std::string to_string(const BatchSpec& spec);
 struct BenchArguments {
     CommonArguments common;
     PivotArguments pivots;
-    std::string csv;  ///< a path, or empty
+    std::string paper, entry;  ///< of `quoin bench paper`: "caqr" and "table1"
+    std::string csv;           ///< a path, or empty
     std::vector<Shape> shapes;
     std::vector<BatchSpec> batches;
     std::vector<ScalarKind> dtypes;  ///< none: the study's own
@@ -57,7 +58,7 @@ struct BenchArguments {
     Index shape_count = 0, seed = 1;    ///< shapes drawn at random
     std::vector<int> ranks;             ///< how many, one after the other; none: the study's own
     Shape grid{0, 0};                   ///< of processes; none: rows over ranks
-    int repeat = 0;
+    int repeat = 0, iterations = 500;
     bool energy = false, no_accuracy = false;
     std::vector<OutOfCoreOptions> routes;  ///< method, arithmetic and reorthogonalize
     std::string folder;
@@ -134,25 +135,41 @@ void bench_files(const BenchArguments& arguments);
 /// python3.
 void bench_masks(const BenchArguments& arguments);
 
-// The studies of `quoin bench paper`, each in bench/papers
+// The studies of `quoin bench paper`, each in bench/papers; entries.cpp says which serves which table and figure.
 
-/// Table I, Figure 8 and Figure 9 of Anderson, Ballard, Demmel and Keutzer (2011), on a GPU.
+/// Anderson, Ballard, Demmel and Keutzer: rates of Quoin's QR and of its CAQR against every reference, on either
+/// device.
 void bench_caqr_table1(const BenchArguments& arguments);
 void bench_caqr_figure8(const BenchArguments& arguments);
 void bench_caqr_figure9(const BenchArguments& arguments);
-/// Their Table II: iterations of robust PCA a second; and frames of a stream, online. On either device.
+/// These rates with the thin Q, as in the report of 2010.
+void bench_caqr_report_figure8(const BenchArguments& arguments);
+void bench_caqr_report_figure9(const BenchArguments& arguments);
+/// Rates of the stages of CAQR, and the tree's share of the time, over the size of a block, on a GPU.
+void bench_tree_tuning(const BenchArguments& arguments);
+/// Iterations of robust PCA a second, and frames of a stream, online. On either device.
 void bench_robust_pca(const BenchArguments& arguments);
-/// Table 1 of Benner, Köhler and Penke, products with Qᵀ, and a block of Q, on either device.
+/// Benner, Köhler and Penke: V, R and one T for all columns, on either device.
 void bench_storage(const BenchArguments& arguments);
-/// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012): modified Gram-Schmidt.
-void bench_gram_schmidt(const BenchArguments& arguments);
-/// Their Figures 6 to 9, on a GPU.
-void bench_gram_schmidt_on_device(const BenchArguments& arguments);
+/// Products with Qᵀ, and a block of Q, by that T.
+void bench_storage_products(const BenchArguments& arguments);
+/// Brandes, Arnold, Soddemann and Reith: modified Gram-Schmidt over threads, over the width of a block, by compilers
+/// and languages, and every code over the order of the matrix.
+void bench_gram_schmidt_threads(const BenchArguments& arguments);
+void bench_gram_schmidt_widths(const BenchArguments& arguments);
+void bench_gram_schmidt_compilers(const BenchArguments& arguments);
+void bench_gram_schmidt_sizes(const BenchArguments& arguments);
+/// Their kernels on a GPU over the shape of a block and over the columns that are left, and every code over the order.
+void bench_gram_schmidt_kernels(const BenchArguments& arguments);
+void bench_gram_schmidt_steps(const BenchArguments& arguments);
+void bench_gram_schmidt_codes(const BenchArguments& arguments);
+/// The row of this machine in their table of devices.
+void bench_gram_schmidt_machine(const BenchArguments& arguments);
 /// ‖I − QᵀQ‖ over κ by Gram-Schmidt and reflectors.
 void bench_orthogonality(const BenchArguments& arguments);
 /// Q and R in f32 by classical Gram-Schmidt in every arithmetic, against Householder's method and cuSOLVER, on a GPU.
 void bench_tensor_cores(const BenchArguments& arguments);
-/// Tables 3 and 4 of Zhang and Wu (2021), and Householder for comparison: matrices in the host's memory on a GPU.
+/// Zhang and Wu: matrices in the host's memory on a GPU, by recursion, by blocks, and by Householder for comparison.
 void bench_out_of_core(const BenchArguments& arguments);
 
 }  // namespace quoin::cli

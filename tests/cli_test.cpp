@@ -51,13 +51,15 @@ TEST_F(Cli, EveryHelpTeaches) {
 TEST_F(Cli, UsageNamesArgumentsAsTheyAreTyped) {
     EXPECT_NE(quoin_run("plan --help").out.find("Usage: quoin plan [OPTIONS] SHAPE...\n"), std::string::npos);
     EXPECT_NE(quoin_run("bench --help").out.find("Usage: quoin bench [OPTIONS] [SHAPE...]"), std::string::npos);
-    EXPECT_NE(quoin_run("bench paper storage --help").out.find("Usage: quoin bench paper storage"), std::string::npos);
+    EXPECT_NE(quoin_run("bench paper storage table1 --help").out.find("Usage: quoin bench paper storage table1"),
+              std::string::npos);
 }
 
 TEST_F(Cli, HelpOfBenchFitsOnAScreen) {
     std::vector<std::string> commands = {"", "files ", "batches ", "paper ", "rpca "};
-    for (const char* paper : {"table1", "figure8", "figure9", "rpca", "storage", "gram-schmidt", "orthogonality",
-                              "tensor-cores", "out-of-core"})
+    for (const char* paper :
+         {"caqr-report", "caqr table1", "caqr table2", "storage table1", "storage products", "gram-schmidt figure2",
+          "gram-schmidt figure10", "gram-schmidt", "out-of-core", "out-of-core table3", "out-of-core tensor-cores"})
         commands.push_back("paper " + std::string(paper) + " ");
     for (const std::string& command : commands) {
         const Outcome help = quoin_run("bench " + command + "--help");
@@ -80,16 +82,22 @@ TEST_F(Cli, EveryStudyHasTheOptionsThatItHeeds) {
     const std::pair<std::string, std::string> studies[] = {
         {"", "dtype op device against energy trace csv"},
         {"files . ", "dtype device memory gpu-memory"},
-        {"paper table1 ", "dtype against energy trace csv"},
-        {"paper rpca ", "device trace csv"},
-        {"paper storage ", "dtype device against energy trace csv"},
-        {"paper gram-schmidt ", "dtype device csv"},
-        {"paper orthogonality ", "dtype csv"},
-        {"paper tensor-cores ", "csv"},
-        {"paper out-of-core ", "dtype gpu-memory routes block trace csv"}};
+        {"paper caqr table1 ", "dtype device against energy trace csv"},
+        {"paper storage table1 ", "dtype device against energy trace csv"},
+        {"paper storage products ", "dtype device against trace csv"},
+        {"paper gram-schmidt figure2 ", "dtype csv"},
+        {"paper gram-schmidt figure10 ", "dtype device csv"},
+        {"paper out-of-core tensor-cores ", "csv"}};
     for (const auto& [study, expected] : studies) {
         EXPECT_EQ(options_of("bench " + study), expected + " repeat threads json ") << study;
     }
+    const std::pair<std::string, std::string> without_repeat[] = {
+        {"paper caqr table2 ", "device trace csv iterations"},
+        {"paper gram-schmidt orthogonality ", "dtype csv"},
+        {"paper gram-schmidt figure6 ", "dtype csv"},
+        {"paper out-of-core table3 ", "dtype gpu-memory routes block trace csv"}};
+    for (const auto& [study, expected] : without_repeat)
+        EXPECT_EQ(options_of("bench " + study), expected + " threads json ") << study;
 }
 
 TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
@@ -305,18 +313,24 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --against cusolver", {"--against", "cusolver", "--device cuda"}},
         {"bench 10x10 --device cuda --op thin-qr,svd", {"--op", "svd", "host"}},
         {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
-        {"bench paper", {"needs one of table1, figure8, figure9, rpca, storage"}},
-        {"bench paper table3", {"paper", "table3", "table1, figure8, figure9, rpca, storage"}},
-        {"bench paper table1 10x10", {"10x10"}},
-        {"bench paper orthogonality --device cuda", {"--device"}},
-        {"bench paper rpca 10x10", {"10x10"}},
-        {"bench paper out-of-core 10x20", {"SHAPE", "wide"}},
+        {"bench paper", {"needs one of caqr-report, caqr, storage, out-of-core, gram-schmidt"}},
+        {"bench paper table3", {"paper", "table3", "caqr-report, caqr, storage"}},
+        {"bench paper caqr", {"needs one of figure7, figure8, figure9, table1, table2"}},
+        {"bench paper caqr table3", {"caqr", "table3", "figure7, figure8"}},
+        {"bench paper caqr table2 10x10", {"10x10"}},
+        {"bench paper caqr table2 --repeat 2", {"--repeat"}},
+        {"bench paper caqr table1 --against cusolver", {"--against", "--device cuda"}},
+        {"bench paper caqr-report figure8 --against blas2", {"--against", "blas2"}},
+        {"bench paper storage figure1", {"figure1", "diagram"}},
+        {"bench paper gram-schmidt orthogonality --device cuda", {"--device"}},
+        {"bench paper gram-schmidt figure10 100x200", {"SHAPE", "wide"}},
+        {"bench paper out-of-core table4 10x20", {"SHAPE", "wide"}},
         {"bench files", {"DIR"}},
         {"bench batches 10", {"SPEC", "COUNTxROWSxCOLS"}},
         {"bench batches 10x4", {"SPEC", "not a shape"}},
         {"bench batches 0x4x4", {"SPEC", "nothing to time"}},
         {"bench 10x10 --repeat 0", {"--repeat"}},
-        {"bench paper rpca --energy", {"--energy"}},
+        {"bench paper caqr table2 --energy", {"--energy"}},
         {"bench 0x10", {"SHAPE", "0x10"}},
         {"bench 10x-10", {"SHAPE", "negative"}},
     };
@@ -663,7 +677,7 @@ TEST_F(Cli, BenchOfTheFullT) {
         EXPECT_GT(json_number(line, "ratio"), 0) << line;
         EXPECT_LE(json_number(line, "residual"), 2000 * unit_roundoff<double>) << line;
     }
-    const Outcome table = quoin_run("bench paper storage 90x60 --repeat 1 --json");
+    const Outcome table = quoin_run("bench paper storage table1 90x60 --repeat 1 --json");
     ASSERT_EQ(table.exit_code, 0) << table.err;
     std::vector<std::string> codes;
     for (const std::string& line : lines_of(table.out)) {
@@ -766,7 +780,8 @@ TEST_F(Cli, BenchOfBatches) {
 }
 
 TEST_F(Cli, BenchOfGramSchmidt) {
-    const Outcome table = quoin_run("bench paper gram-schmidt 60x40 --dtype f64 --repeat 1 --json --threads 2");
+    const Outcome table =
+        quoin_run("bench paper gram-schmidt figure10 60x40 --dtype f64 --repeat 1 --json --threads 2");
     ASSERT_EQ(table.exit_code, 0) << table.err;
     std::vector<std::string> codes;
     for (const std::string& line : lines_of(table.out)) {
@@ -779,10 +794,66 @@ TEST_F(Cli, BenchOfGramSchmidt) {
     EXPECT_EQ(codes,
               (std::vector<std::string>{"\"mgs-elementwise\"", "\"mgs-blas2\"", "\"mgs-unblocked\"", "\"mgs-blocked\"",
                                         "\"mgs\"", "\"mgs-always\"", "\"cgs\"", "\"cgs-always\"", "\"geqrf-orgqr\""}));
-    const Outcome laws = quoin_run("bench paper orthogonality --dtype f32 --csv laws.csv --json");
+    const Outcome laws = quoin_run("bench paper gram-schmidt orthogonality --dtype f32 --csv laws.csv --json");
     ASSERT_EQ(laws.exit_code, 0) << laws.err;
     EXPECT_EQ(lines_of(laws.out).size(), 6u * 7);
     EXPECT_EQ(lines_of(contents("laws.csv")).size(), 2 + 6u * 7);
+}
+
+/// The rates of a CPU by the standard count, and by the paper's for V, R and T of a square matrix, 5n³/3.
+TEST_F(Cli, BenchOfPapersOnTheHost) {
+    const Outcome rates = quoin_run("bench paper caqr table1 700x30 --repeat 1 --json --csv rates.csv");
+    ASSERT_EQ(rates.exit_code, 0) << rates.err;
+    std::vector<std::string> ops;
+    for (const std::string& line : lines_of(rates.out)) {
+        ops.push_back(json_value(line, "op"));
+        EXPECT_NEAR(1e9 * json_number(line, "gflops") * json_number(line, "seconds"), 2.0 * 700 * 900 - 2.0 * 27000 / 3,
+                    2000)
+            << line;
+        EXPECT_EQ(json_value(line, "reference"), "\"lapack\"");
+        EXPECT_LE(json_number(line, "orthogonality"), 100 * 30 * unit_roundoff<float>) << line;
+    }
+    EXPECT_EQ(ops, (std::vector<std::string>{"\"geqrf\"", "\"factor\""}));
+    EXPECT_EQ(lines_of(contents("rates.csv")).size(), 4u);
+    const Outcome both = quoin_run("bench paper caqr-report figure8 700x30 --repeat 1 --json");
+    ASSERT_EQ(lines_of(both.out).size(), 2u) << both.err;
+    EXPECT_EQ(json_value(lines_of(both.out)[1], "method"), "\"caqr\"");
+
+    const Outcome storage = quoin_run("bench paper storage table1 60x60 --repeat 1 --json");
+    for (const std::string& line : lines_of(storage.out)) {
+        const double seconds = json_number(line, "seconds");
+        EXPECT_NEAR(1e9 * json_number(line, "paper_gflops") * seconds / (5.0 / 3 * 216000), 1, 1e-3) << line;
+        EXPECT_NEAR(1e9 * json_number(line, "gflops") * seconds / (4.0 / 3 * 216000), 1, 1e-3) << line;
+    }
+    const Outcome threads = quoin_run("bench paper gram-schmidt figure2 60x40 --repeat 1 --threads 2 --json");
+    EXPECT_EQ(lines_of(threads.out).size(), 3u * 2) << threads.err;
+}
+
+/// Every compiler that is here gives the same Q as the law of modified Gram-Schmidt allows, unblocked and blocked.
+TEST_F(Cli, BenchOfCompilers) {
+    const Outcome outcome = quoin_run("bench paper gram-schmidt table1 130x70 --repeat 1 --threads 2 --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    int blocked = 0;
+    for (const std::string& line : lines_of(outcome.out)) {
+        EXPECT_LE(json_number(line, "orthogonality"), 1e4 * unit_roundoff<float>) << line;
+        EXPECT_GT(json_number(line, "gflops"), 0) << line;
+        blocked += json_number(line, "panel_width") == 32;
+    }
+    EXPECT_GE(lines_of(outcome.out).size(), 1u);
+    EXPECT_EQ(blocked, 2 * static_cast<int>(lines_of(outcome.out).size() / 4));
+}
+
+TEST_F(Cli, EntriesOfPapersAreListed) {
+    const Outcome list = quoin_run("bench paper --list");
+    EXPECT_EQ(list.exit_code, 0) << list.err;
+    for (const std::string expected : {"caqr: Anderson", "figure15", "host ", "GPU ", "not measured: a diagram"})
+        EXPECT_NE(list.out.find(expected), std::string::npos) << expected;
+    for (const std::string& line : lines_of(list.out)) EXPECT_LE(line.size(), 140u) << line;
+    const std::vector<std::string> entries = lines_of(quoin_run("bench paper caqr --list --json").out);
+    ASSERT_EQ(entries.size(), 5u);
+    EXPECT_EQ(json_value(entries[3], "entry"), "\"table1\"");
+    // one run has two views
+    EXPECT_EQ(json_value(entries[4], "run"), "\"caqr-report table1\"");
 }
 
 TEST_F(Cli, GramSchmidtNamesOrCompletesADependentColumn) {
@@ -809,7 +880,7 @@ TEST_F(Cli, TraceWritesATimeline) {
         {"svd A.npy --out s", {"SVD of R, vectors"}},
         {"rpca A.npy --out p --iterations 3", {"singular vectors", "L, Y and S"}},
         {"bench 60x50 --repeat 1 --against none", {"form Q"}},
-        {"bench paper storage 60x20 --repeat 1", {"panel"}}};
+        {"bench paper storage table1 60x20 --repeat 1", {"panel"}}};
     for (const auto& [command, names] : commands) {
         SCOPED_TRACE(command);
         const Outcome outcome = quoin_run(command + " --trace trace.json");
@@ -850,7 +921,7 @@ TEST_F(Cli, GpusShareTheRows) {
 /// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
 /// Where there is a counter, joules; where there is none, a sentence that says so, and the same rows.
 TEST_F(Cli, BenchMeasuresEnergyOrSaysWhyNot) {
-    const Outcome outcome = quoin_run("bench paper storage 60x20 --repeat 1 --energy --json");
+    const Outcome outcome = quoin_run("bench paper storage figure2 60x20 --repeat 1 --json");
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const bool measured = outcome.err.find("--energy: ") == std::string::npos;
     EXPECT_EQ(outcome.err.find("the energy of the CPU is not measured: ") == std::string::npos, measured)
@@ -1791,7 +1862,8 @@ TEST_F(Cli, BenchOnTheGpuOrOneSentence) {
     const Outcome outcome = quoin_run("bench 2000x20 --device cuda --op thin-qr,geqrf,r-only,factor --json");
     if (outcome.exit_code != 0) {
         expect_error(outcome, exit_code_of(ErrorCode::DeviceFailure), {"--device cuda: "});
-        for (const std::string study : {"paper table1", "paper tensor-cores", "paper storage --device cuda"})
+        for (const std::string study : {"paper caqr table1 --device cuda", "paper out-of-core tensor-cores",
+                                        "paper storage table1 --device cuda"})
             expect_error(quoin_run("bench " + study), exit_code_of(ErrorCode::DeviceFailure), {"CUDA"});
         return;
     }

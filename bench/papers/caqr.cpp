@@ -1,30 +1,32 @@
-// Table I, Figure 8 and Figure 9 of Anderson, Ballard, Demmel and Keutzer (IPDPS 2011): single precision QR of matrices
-// on one GPU, by Quoin's LAPACK format and by its CAQR, as the papers have it, against every reference.
+// Figures 8 and 9 and Table I of Anderson, Ballard, Demmel and Keutzer (IPDPS 2011), and Figures 8 to 10 of their
+// report of 2010: single precision QR by Quoin's own choice and by its CAQR, as the papers have it, against every
+// reference.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "case_results.hpp"
+#include "interrupt.hpp"
+#include "measure/machine_limits.hpp"
+#include "papers/published.hpp"
+#include "random_matrix.hpp"
+#include "studies.hpp"
+#include "tracing.hpp"
+#ifdef QUOIN_HAVE_CUDA
 #include "device_cases.hpp"
+#endif
 
 namespace quoin::cli {
 
 namespace {
 
-/// Rates that the paper printed for one code, one for each shape.
-struct PublishedRates {
-    const char* code;  ///< as a `reference` of the results: "caqr-2011"
-    const char* heading;
-    std::vector<double> gflops;
-};
-
-/// A table or a figure of the paper.
+/// A table or a figure of the papers.
 struct PaperTable {
     const char* title;
-    const char* published;  ///< the machine of the paper's own figures, and the paper's remarks
-    bool speedups = false;  ///< print Quoin's speed over each reference instead of rates
+    bool with_q;    ///< Q and R, not V, tau and R
+    bool speedups;  ///< print Quoin's speed over each reference instead of rates
     std::vector<Shape> shapes;
-    std::vector<PublishedRates> rates;
 };
 
 std::vector<Shape> powers_of_two_wide() {
@@ -32,17 +34,72 @@ std::vector<Shape> powers_of_two_wide() {
     for (Index cols = 64; cols <= 8192; cols *= 2) shapes.push_back({8192, cols});
     return shapes;
 }
+/// Returns matrices of 2²⁶ entries, from 1048576x64 to 8192x8192.
+std::vector<Shape> skinny_to_square() {
+    std::vector<Shape> shapes;
+    for (Index cols = 64; cols <= 8192; cols *= 2) shapes.push_back({(Index(1) << 26) / cols, cols});
+    return shapes;
+}
 
-constexpr const char* curves_of_2011 =
-    "curves without numbers, on an NVIDIA C2050 and 8 cores of Xeon 5530; there CAQR falls behind\n"
-    "the best library from about 4000 columns on (in the report of 2010, with Q formed, from about 3000)";
+/// Times the variants and LAPACK on the host, as `DeviceCases` does on a GPU.
+class HostCases {
+public:
+    HostCases(const BenchArguments& arguments, const std::vector<Reference>&, bool with_requirements, bool table)
+        : arguments_(arguments),
+          ctx_(make_context(arguments.common)),
+          guard_(ctx_),
+          tracing_(ctx_, arguments.common.trace),
+          output_(arguments, with_requirements, table),
+          energy_(arguments, true, false) {
+        if (arguments.wants(Reference::Lapack)) references_.push_back(Reference::Lapack);
+        const std::vector<ScalarKind> types = arguments.dtypes_or({ScalarKind::F32});
+        const auto uses = [&](ScalarKind type) { return std::find(types.begin(), types.end(), type) != types.end(); };
+        limits_ = measure_machine_limits(uses(ScalarKind::F32), uses(ScalarKind::F64));
+        output_.describe(describe_host(ctx_));
+        warn_about_host();
+    }
 
+    template <class T, class Variants, class Report>
+    void measure(Shape shape, const Variants& variants, const Report& report) {
+        unless_too_large(shape, scalar_kind<T>, [&] {
+            Matrix<T> A(shape.rows, shape.cols);
+            fill_normal(A, /*seed=*/1);
+            std::vector<Measurement> results;
+            for (const auto& [operation, options] : variants) {
+                const MeasureSettings settings{options, arguments_.repeat, !references_.empty() && results.empty(),
+                                               arguments_.energy ? &energy_.host : nullptr};
+                results.push_back(measure_case<T>(ctx_, operation, std::as_const(A).view(), settings));
+            }
+            std::vector<TimedReference> references;
+            for (const Reference reference : references_)
+                references.push_back({reference, results[0].reference_seconds, results[0].reference_joules});
+            report(results, references);
+        });
+    }
+    const std::vector<Reference>& references() const { return references_; }
+    const MachineLimits& limits() const { return limits_; }
+    BenchOutput& output() { return output_; }
+    void write_trace() const { tracing_.write(); }
+
+private:
+    const BenchArguments& arguments_;
+    Context<Host> ctx_;
+    InterruptGuard guard_;
+    Tracing<Host> tracing_;
+    MachineLimits limits_;
+    BenchOutput output_;
+    EnergyMeters energy_;
+    std::vector<Reference> references_;
+};
+
+template <class Cases>
 class CaqrTable {
 public:
     CaqrTable(const BenchArguments& arguments, const PaperTable& paper)
         : arguments_(arguments),
           paper_(paper),
-          cases_(arguments, {Reference::Cusolver, Reference::Blas2, Reference::Lapack}, false, /*table=*/false) {}
+          published_(published_series(arguments.paper, arguments.entry)),
+          cases_(arguments, references_for(paper), false, /*table=*/false) {}
 
     void run() {
         arguments_.for_each_dtype({ScalarKind::F32}, [&]<class T>(T) { run<T>(); });
@@ -50,17 +107,22 @@ public:
     }
 
 private:
+    static std::vector<Reference> references_for(const PaperTable& paper) {
+        using enum Reference;
+        return paper.with_q ? std::vector{Cusolver, Lapack} : std::vector{Cusolver, Blas2, Lapack};
+    }
+
     template <class T>
     void run() {
         print_header(scalar_kind<T>);
         Options caqr = arguments_.common.options;
         caqr.method = Method::CAQR;
-        const std::vector<DeviceCases::Variant> variants = {{Operation::Geqrf, arguments_.common.options},
-                                                            {Operation::Factor, caqr}};
-        std::vector<std::vector<std::pair<Index, double>>> cusolver_ratios(variants.size());
-        for (std::size_t s = 0; s < paper_.shapes.size(); ++s) {
-            const Shape shape = paper_.shapes[s];
-            cases_.measure<T>(
+        const std::vector<std::pair<Operation, Options>> variants = {
+            {paper_.with_q ? Operation::ThinQr : Operation::Geqrf, arguments_.common.options},
+            {paper_.with_q ? Operation::ThinQr : Operation::Factor, caqr}};
+        std::vector<std::vector<std::pair<Index, double>>> library_ratios(variants.size());
+        for (const Shape shape : arguments_.shapes_or(paper_.shapes)) {
+            cases_.template measure<T>(
                 shape, variants,
                 [&](const std::vector<Measurement>& results, const std::vector<TimedReference>& references) {
                     std::vector<double> cells;
@@ -72,43 +134,38 @@ private:
                             const BenchRow compared = against(row, to_string(r.reference), r.seconds, r.joules);
                             cases_.output().add(compared);
                             if (paper_.speedups) cells.push_back(compared.ratio);
-                            if (r.reference == Reference::Cusolver)
-                                cusolver_ratios[v].emplace_back(shape.cols, compared.ratio);
+                            if (r.reference == references.front().reference)
+                                library_ratios[v].emplace_back(shape.cols, compared.ratio);
                         }
-                        for (const PublishedRates& published : paper_.rates)
-                            cases_.output().add(
-                                against(row, published.code, row.gflops * row.seconds / published.gflops[s]));
-                        if (references.empty() && paper_.rates.empty()) cases_.output().add(row);
+                        if (references.empty()) cases_.output().add(row);
                     }
                     if (!paper_.speedups) {
                         for (const TimedReference& r : references)
-                            cells.push_back(1e-9 * operation_flops(Operation::Geqrf, shape.rows, shape.cols) /
+                            cells.push_back(1e-9 * operation_flops(variants[0].first, shape.rows, shape.cols) /
                                             r.seconds);
-                        for (const PublishedRates& published : paper_.rates) cells.push_back(published.gflops[s]);
+                        for (const PublishedSeries& series : published_)
+                            cells.push_back(published(series.paper, series.entry, series.code, to_string(shape)));
                     }
                     print_row(shape, cells);
                 });
         }
         if (arguments_.common.json) return;
-        if (paper_.rates.empty()) {
-            print_crossover("Quoin (V, tau, R)", cusolver_ratios[0]);
-            print_crossover("Quoin CAQR", cusolver_ratios[1]);
-        }
+        print_crossover("Quoin", library_ratios[0]);
+        print_crossover("Quoin CAQR", library_ratios[1]);
     }
 
     void print_header(ScalarKind dtype) const {
         if (arguments_.common.json) return;
-        fmt::print("\n{}\nHere: {}. Published in 2011: {}.\n\n{:>12}", paper_.title, to_string(dtype), paper_.published,
-                   "matrix");
+        fmt::print("\n{}, {}\n\n{:>12}", paper_.title, to_string(dtype), "matrix");
         const char* const codes[] = {"Quoin", "CAQR"};
         if (paper_.speedups) {
             for (const char* code : codes)
                 for (const Reference r : cases_.references())
                     fmt::print("  {:>14}", fmt::format("{}/{}", code, to_string(r)));
         } else {
-            for (const char* code : codes) fmt::print("  {:>9}", code);
-            for (const Reference r : cases_.references()) fmt::print("  {:>9}", to_string(r));
-            for (const PublishedRates& published : paper_.rates) fmt::print("  {:>9}", published.heading);
+            for (const char* code : codes) fmt::print("  {:>12}", code);
+            for (const Reference r : cases_.references()) fmt::print("  {:>12}", to_string(r));
+            for (const PublishedSeries& series : published_) fmt::print("  {:>12}", series.code);
         }
         fmt::print("\n");
     }
@@ -120,60 +177,56 @@ private:
             if (paper_.speedups)
                 fmt::print("  {:>14.2f}", cell);
             else
-                fmt::print("  {:>9.4g}", cell);
+                fmt::print("  {:>12}", measured(cell, "{:.4g}"));
         }
         fmt::print("\n");
         flush_output();
     }
 
-    /// Prints the first width at which `code` is slower than cuSOLVER, if there is one.
-    static void print_crossover(const char* code, const std::vector<std::pair<Index, double>>& ratios) {
+    /// Prints the first width at which `code` is slower than the first reference, if there is one.
+    void print_crossover(const char* code, const std::vector<std::pair<Index, double>>& ratios) const {
         if (ratios.empty()) return;
+        const char* const library = to_string(cases_.references().front());
         const auto behind = std::find_if(ratios.begin(), ratios.end(), [](const auto& r) { return r.second < 1; });
         if (behind == ratios.end())
-            fmt::print("{} is ahead of cuSOLVER at every width: no crossover\n", code);
+            fmt::print("{} is ahead of {} at every width: no crossover\n", code, library);
         else
-            fmt::print("{} falls behind cuSOLVER at {} columns\n", code, behind->first);
+            fmt::print("{} falls behind {} at {} columns\n", code, library, behind->first);
     }
 
     const BenchArguments& arguments_;
     const PaperTable& paper_;
-    DeviceCases cases_;
+    const std::vector<PublishedSeries> published_;
+    Cases cases_;
 };
+
+void bench_caqr(const BenchArguments& arguments, const PaperTable& paper) {
+#ifdef QUOIN_HAVE_CUDA
+    if (arguments.on_device()) return CaqrTable<DeviceCases>(arguments, paper).run();
+#endif
+    CaqrTable<HostCases>(arguments, paper).run();
+}
 
 }  // namespace
 
 void bench_caqr_table1(const BenchArguments& arguments) {
-    const PaperTable paper = {
-        "Table I of Anderson, Ballard, Demmel, Keutzer (IPDPS 2011): GFLOP/s of sgeqrf, very tall-skinny",
-        "CAQR, MAGMA 1.0 and CULA on an NVIDIA C2050, MKL 10.2 on 8 cores of Xeon 5530",
-        /*speedups=*/false,
-        {{1000, 192}, {10000, 192}, {50000, 192}, {100000, 192}, {500000, 192}, {1000000, 192}},
-        {{"caqr-2011", "CAQR '11", {39.6, 111, 174, 180, 194, 195}},
-         {"magma-2011", "MAGMA '11", {5.01, 18.7, 20.8, 18.8, 12.4, 11.4}},
-         {"cula-2011", "CULA '11", {2.99, 9.67, 9.42, 8.90, 8.40, 7.79}},
-         {"mkl-2011", "MKL '11", {3.12, 16.9, 22.8, 21.4, 17.8, 16.5}}}};
-    CaqrTable(arguments, paper).run();
+    bench_caqr(arguments, {"GFLOP/s of sgeqrf, very tall and skinny",
+                           /*with_q=*/false,
+                           /*speedups=*/false,
+                           {{1000, 192}, {10000, 192}, {50000, 192}, {100000, 192}, {500000, 192}, {1000000, 192}}});
 }
-
 void bench_caqr_figure8(const BenchArguments& arguments) {
-    const PaperTable paper = {
-        "Figure 8 of Anderson, Ballard, Demmel, Keutzer (IPDPS 2011): speedup of sgeqrf over the libraries, 8192 rows",
-        curves_of_2011,
-        /*speedups=*/true,
-        powers_of_two_wide(),
-        {}};
-    CaqrTable(arguments, paper).run();
+    bench_caqr(arguments, {"Speed-up of sgeqrf over the libraries", false, true, skinny_to_square()});
 }
-
 void bench_caqr_figure9(const BenchArguments& arguments) {
-    const PaperTable paper = {
-        "Figure 9 of Anderson, Ballard, Demmel, Keutzer (IPDPS 2011): GFLOP/s of sgeqrf, 8192 rows",
-        curves_of_2011,
-        /*speedups=*/false,
-        powers_of_two_wide(),
-        {}};
-    CaqrTable(arguments, paper).run();
+    bench_caqr(arguments, {"GFLOP/s of sgeqrf, 8192 rows", false, false, powers_of_two_wide()});
+}
+void bench_caqr_report_figure8(const BenchArguments& arguments) {
+    bench_caqr(arguments, {"GFLOP/s of sgeqrf and sorgqr, 8192 rows", true, false, powers_of_two_wide()});
+}
+void bench_caqr_report_figure9(const BenchArguments& arguments) {
+    bench_caqr(arguments,
+               {"GFLOP/s of sgeqrf and sorgqr, very tall and skinny", true, false, {{110592, 100}, {1000000, 192}}});
 }
 
 }  // namespace quoin::cli

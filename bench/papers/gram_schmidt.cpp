@@ -1,17 +1,22 @@
-// Figures 2, 4 and 10 of Brandes, Arnold, Soddemann and Reith (2012): modified Gram-Schmidt on a CPU.
+// Figures 2, 4 and 10 and Table 2 of Brandes, Arnold, Soddemann and Reith (2012): modified Gram-Schmidt on a CPU.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "byte_size.hpp"
 #include "interrupt.hpp"
+#include "machine.hpp"
 #include "papers/gram_schmidt.hpp"
 #include "papers/gram_schmidt_baselines.hpp"
 #include "random_matrix.hpp"
 #include "results.hpp"
 #include "rivals/reference_lapack.hpp"
 #include "stopwatch.hpp"
+#ifdef QUOIN_HAVE_CUDA
+#include "measure/cuda/device.hpp"
+#endif
 
 namespace quoin::cli {
 
@@ -63,25 +68,31 @@ public:
     explicit GramSchmidtBench(const BenchArguments& arguments)
         : arguments_(arguments), ctx_(make_context(arguments.common)), guard_(ctx_), results_(arguments) {}
 
-    void run() {
+    /// Figure 10: every code at every order.
+    void sizes() {
+        for_each_shape([&]<class T>(T, Shape shape) { compare<T>(shape); });
+    }
+    /// Figure 4: GFLOP/s over the width of a panel, the best of each line marked.
+    void panel_widths() {
+        for_each_shape([&]<class T>(T, Shape shape) { vary_width<T>(shape); });
+    }
+    /// Figure 2: over the number of threads.
+    void threads() {
+        for_each_shape([&]<class T>(T, Shape shape) { vary_threads<T>(shape); });
+    }
+
+private:
+    template <class Work>
+    void for_each_shape(Work work) {
         const std::string where = describe_host(ctx_);
         results_.describe(where);
         results_.say("Modified Gram-Schmidt, GFLOP/s = 2mn²/T\n{}\n", where);
         warn_about_host();
-        const std::vector<Shape> shapes = arguments_.shapes_or(squares(gram_schmidt_orders));
-        const auto for_each_dtype = [&](auto work) {
-            arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, work);
-        };
-        for_each_dtype([&]<class T>(T) {
-            for (const Shape shape : shapes) compare<T>(shape);
+        arguments_.for_each_dtype({ScalarKind::F32}, [&](auto zero) {
+            for (const Shape shape : arguments_.shapes_or(squares(gram_schmidt_orders))) work(zero, shape);
         });
-        for_each_dtype([&]<class T>(T) { vary_width<T>(shapes); });
-        for_each_dtype([&]<class T>(T) { vary_threads<T>(shapes[std::min<std::size_t>(1, shapes.size() - 1)]); });
-        results_.say(
-            "\nThe paper's 8192² in f32 on two Xeon X5650 (12 cores): unblocked 159 s, blocked 18.9 s, 58 GFLOP/s.\n");
     }
 
-private:
     template <class T>
     Row measure(const Matrix<T>& A, Code code, Context<Host>& ctx, Index width, bool accuracy) {
         const Index m = A.rows(), n = A.cols();
@@ -168,36 +179,30 @@ private:
             results_.say("mgs over unblocked: {:.1f}x, required {:g}x\n", unblocked / mgs, required_ratio);
     }
 
-    /// Figure 4: GFLOP/s over the width of a panel, the best of each line marked.
     template <class T>
-    void vary_width(const std::vector<Shape>& shapes) {
-        results_.say("\nGFLOP/s over the columns of a panel, {}\n{:<24}", to_string(scalar_kind<T>), "");
+    void vary_width(Shape shape) {
+        results_.say("\nGFLOP/s over the columns of a panel, {} {}\n{:<8}", to_string(shape), to_string(scalar_kind<T>),
+                     "");
         for (const Index width : widths) results_.say("{:>9}", width);
         results_.say("{:>9}\n", "best");
-        for (const Shape shape : shapes) {
-            const Matrix<T> A = random<T>(shape);
-            for (const Code code : {Code::PaperBlocked, Code::Mgs, Code::Cgs}) {
-                // the paper's code at 8192 columns takes a minute a width
-                if (code == Code::PaperBlocked && shape.cols > required_from) continue;
-                const char* const name = code == Code::PaperBlocked ? "paper" : name_of(code).name;
-                results_.say("{:<24}", fmt::format("{} {}", name, to_string(shape)));
-                std::optional<Row> best;
-                for (const Index width : widths) {
-                    const Row row = measure<T>(A, code, ctx_, width, false);
-                    results_.say("{:>9.1f}", row.gflops());
-                    if (!best || row.seconds < best->seconds) best = row;
-                }
-                results_.say("{:>9}\n", best->width);
+        const Matrix<T> A = random<T>(shape);
+        for (const Code code : {Code::PaperBlocked, Code::Mgs, Code::Cgs}) {
+            results_.say("{:<8}", code == Code::PaperBlocked ? "paper" : name_of(code).name);
+            std::optional<Row> best;
+            for (const Index width : widths) {
+                if (width > shape.cols) break;
+                const Row row = measure<T>(A, code, ctx_, width, false);
+                results_.say("{:>9.1f}", row.gflops());
+                if (!best || row.seconds < best->seconds) best = row;
             }
+            results_.say("{:>9}\n", best ? best->width : 0);
         }
     }
 
-    /// Figure 2: over the number of threads.
     template <class T>
     void vary_threads(Shape shape) {
         const Matrix<T> A = random<T>(shape);
-        results_.say("\nGFLOP/s over threads, {} x {} {}\n{:<24}", shape.rows, shape.cols, to_string(scalar_kind<T>),
-                     "");
+        results_.say("\nseconds over threads, {} {}\n{:<24}", to_string(shape), to_string(scalar_kind<T>), "");
         std::vector<int> counts;
         for (int t = 1; t < ctx_.threads(); t *= 2) counts.push_back(t);
         counts.push_back(ctx_.threads());
@@ -213,7 +218,7 @@ private:
                 const Row row = measure<T>(A, code, ctx, code == Code::PaperBlocked ? paper_width : 0, false);
                 if (first == 0) first = row.seconds;
                 last = row.seconds;
-                results_.say("{:>9.1f}", row.gflops());
+                results_.say("{:>9.4g}", row.seconds);
             }
             results_.say("{:>8.2f}x\n", first / last);
         }
@@ -227,6 +232,32 @@ private:
 
 }  // namespace
 
-void bench_gram_schmidt(const BenchArguments& arguments) { GramSchmidtBench(arguments).run(); }
+void bench_gram_schmidt_sizes(const BenchArguments& arguments) { GramSchmidtBench(arguments).sizes(); }
+void bench_gram_schmidt_widths(const BenchArguments& arguments) { GramSchmidtBench(arguments).panel_widths(); }
+void bench_gram_schmidt_threads(const BenchArguments& arguments) { GramSchmidtBench(arguments).threads(); }
+
+void bench_gram_schmidt_machine(const BenchArguments& arguments) {
+    Results results(arguments);
+    const Machine machine = describe_machine();
+    std::string caches;
+    for (const Cache& cache : machine.caches)
+        caches += fmt::format("{}L{} {} ({} CPUs)", caches.empty() ? "" : ", ", cache.level,
+                              format_byte_size(static_cast<double>(cache.bytes)), cache.shared_by);
+    results.describe(machine.cpu);
+    warn_about_host();
+    results.say("{}: {} cores, {}, {} of memory\n", machine.cpu, machine.physical_cores, caches,
+                format_byte_size(static_cast<double>(machine.memory_bytes)));
+    JsonLine line;
+    line.add("name", machine.cpu).add("cores", machine.physical_cores).add("caches", caches);
+    results.add(line.add("memory_bytes", machine.memory_bytes));
+#ifdef QUOIN_HAVE_CUDA
+    if (!arguments.on_device()) return;
+    device_context();
+    results.say("{}\n", bench::describe_device());
+    line = {};
+    line.add("name", bench::describe_device()).add_null("cores").add_null("caches");
+    results.add(line.add_null("memory_bytes"));
+#endif
+}
 
 }  // namespace quoin::cli

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "host/kernels/kernels.hpp"
 
@@ -97,13 +98,15 @@ void mgs_unblocked(MatrixView<T> Q, MatrixView<T> R, int threads) {
 template <class T>
 void mgs_blocked(MatrixView<T> Q, MatrixView<T> R, Index b, int threads) {
     const Index m = Q.rows, n = Q.cols;
+    std::vector<T> saved(static_cast<std::size_t>(m * b));
     for (Index i1 = 0; i1 < n; i1 += b) {
         const Index i2 = std::min(n, i1 + b);
+        for (Index i = i1; i < i2; ++i) std::copy_n(Q.at(0, i), m, saved.data() + (i - i1) * m);
         mgs_unblocked(Q.col_block({i1, i2}), R.block({i1, i2}, {i1, i2}), threads);
 #pragma omp parallel for schedule(static) num_threads(threads)
         for (Index j = i2; j < n; ++j) {
             for (Index i = i1; i < i2; ++i) {
-                R(i, j) = dot<T>(m, Q.at(0, i), Q.at(0, j));
+                R(i, j) = dot<T>(m, saved.data() + (i - i1) * m, Q.at(0, j)) / R(i, i);
                 subtract<T>(m, R(i, j), Q.at(0, i), Q.at(0, j));
             }
         }

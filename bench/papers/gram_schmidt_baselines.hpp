@@ -1,7 +1,7 @@
 #pragma once
 
 // Modified Gram-Schmidt as Brandes, Arnold, Soddemann and Reith (2012) have it, in place of Q = A: 2mn² flops, bound by
-// the memory except for the last. Baselines of `quoin bench paper gram-schmidt`; they check nothing and scale nothing.
+// the memory except for the last. Baselines of `quoin bench paper gram-schmidt`: they check and scale nothing.
 
 #include "quoin/matrix.hpp"
 
@@ -20,8 +20,8 @@ void mgs_blas2(MatrixView<T> Q, MatrixView<T> R);
 template <class T>
 void mgs_unblocked(MatrixView<T> Q, MatrixView<T> R, int threads);
 
-/// Figure 3: b columns at a time; each column to the right is projected away from all of them while it is in cache.
-/// (The paper takes the dot products with saved columns r_ii q_i, here it is q_i itself.)
+/// Figure 3: b columns at a time; each column to the right is projected away from all of them while it is in cache. The
+/// dot products are with the columns as they were before, which are saved.
 template <class T>
 void mgs_blocked(MatrixView<T> Q, MatrixView<T> R, Index b, int threads);
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Modified Gram-Schmidt on a GPU as Brandes, Arnold, Soddemann and Reith (2012) have it, in place of Q = A: 2mn² flops,
-// bound by the memory. Baselines of `quoin bench paper gram-schmidt --device cuda`; they check nothing and scale
+// bound by the memory. Baselines of `quoin bench paper gram-schmidt` on a GPU; they check nothing and scale
 // nothing.
 
 #include "quoin/cuda.hpp"

@@ -30,24 +30,34 @@ class PaperFigures : ThinQrOnDevice {
 public:
     using ThinQrOnDevice::ThinQrOnDevice;
 
-    void run() {
-        const std::vector<Shape> sizes = arguments_.shapes_or(squares(gram_schmidt_orders));
-        arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) {
-            kernels<T>(sizes.back());
-            steps<T>(sizes.back());
+    /// Figures 6 and 7.
+    void block_shapes() {
+        for_each_dtype([&]<class T>(T) { kernels<T>(sizes().back()); });
+    }
+    /// Figure 8.
+    void columns_left() {
+        for_each_dtype([&]<class T>(T) { steps<T>(sizes().back()); });
+    }
+    /// Figures 9 and 10, by the best shapes of a block.
+    void every_code() {
+        for_each_dtype([&]<class T>(T) {
+            kernels<T>(sizes().back());
             results_.say(
                 "\nFigure 9: modified Gram-Schmidt, {}, GFLOP/s = 2mn²/T\n{:>12} {:<26} {:>10} {:>10} {:>12} {:>12} "
                 "{:>12}\n",
                 quoin::to_string(scalar_kind<T>), "matrix", "code", "seconds", "GFLOP/s", "/ cuBLAS", "‖I − QᵀQ‖",
                 "residual");
-            for (const Shape shape : sizes) codes<T>(shape);
+            for (const Shape shape : sizes()) codes<T>(shape);
         });
-        results_.say(
-            "\nThe paper's 8192² in f32: cuBLAS 4.1 and its own kernels on a GeForce GTX480 about 45 and 49 "
-            "GFLOP/s.\n");
     }
 
 private:
+    std::vector<Shape> sizes() const { return arguments_.shapes_or(squares(gram_schmidt_orders)); }
+    template <class Work>
+    void for_each_dtype(Work work) const {
+        arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, work);
+    }
+
     struct Choice {
         Access access = Access::Direct;
         BlockShape shape{256, 1};
@@ -215,6 +225,8 @@ private:
 
 }  // namespace
 
-void bench_gram_schmidt_on_device(const BenchArguments& arguments) { PaperFigures(arguments).run(); }
+void bench_gram_schmidt_kernels(const BenchArguments& arguments) { PaperFigures(arguments).block_shapes(); }
+void bench_gram_schmidt_steps(const BenchArguments& arguments) { PaperFigures(arguments).columns_left(); }
+void bench_gram_schmidt_codes(const BenchArguments& arguments) { PaperFigures(arguments).every_code(); }
 
 }  // namespace quoin::cli

@@ -1,5 +1,5 @@
-// Table 3 and Table 4 of Zhang and Wu (2021) on this GPU: QR of matrices in the host's memory under a cap on the
-// device's, by recursion and by blocks, and by Householder for comparison.
+// Tables 1 to 4 and Figures 7 to 15 of Zhang and Wu (2021) on this GPU: QR of matrices in the host's memory under a cap
+// on the device's, by recursion and by blocks, and by Householder for comparison.
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include "measure/cuda/device.hpp"
 #include "measure/cuda/page_locked.hpp"
 #include "papers/large_matrix.hpp"
+#include "papers/published.hpp"
 #include "quoin/io.hpp"
 #include "quoin/study.hpp"
 #include "results.hpp"
@@ -23,31 +24,11 @@ namespace quoin::cli {
 
 namespace {
 
-/// Seconds on a V100 PCIe, GEMMs by FP16: Table 4, and Table 3 for 131072². −1: not printed.
-struct PublishedRun {
-    Shape shape;
-    OutOfCoreMethod method;
-    Index block = -1;
-    double products = -1, panels = -1, in = -1, out = -1;
-};
-constexpr PublishedRun published_runs[] = {
-    {{65536, 65536}, OutOfCoreMethod::Recursive, 8192, 10.5, 2.7},
-    {{65536, 65536}, study::Blocking, 8192, 18.9, 2.7},
-    {{262144, 65536}, OutOfCoreMethod::Recursive, 8192, 38.5, 9.0},
-    {{262144, 65536}, study::Blocking, 8192, 77.0, 9.0},
-    {{131072, 131072}, OutOfCoreMethod::Recursive, 16384, -1, -1, 37.9, 19.3},
-    {{131072, 131072}, study::Blocking, 16384, -1, -1, 47.2, 22.3},
-};
-
-/// Returns the published run of this shape by this method; −1 everywhere if there is none.
-PublishedRun published_for(Shape shape, const OutOfCorePlan& plan) {
-    for (const PublishedRun& row : published_runs) {
-        if (row.shape.rows == shape.rows && row.shape.cols == shape.cols && row.method == plan.method &&
-            plan.arithmetic == Arithmetic::FP16 && !plan.reorthogonalize) {
-            return row;
-        }
-    }
-    return {shape, plan.method};
+/// Returns the seconds of a V100 PCIe, GEMMs by FP16, that the paper's `table` has in `row` for this shape and the
+/// method of `plan`; −1 if it has none.
+double published_seconds(const char* table, const char* row, Shape shape, const OutOfCorePlan& plan) {
+    if (plan.arithmetic != Arithmetic::FP16 || plan.reorthogonalize) return -1;
+    return published("out-of-core", table, to_string(plan.method), fmt::format("{}, {}", to_string(shape), row));
 }
 
 std::string seconds_or_dash(double value) { return measured(value, "{:.4g} s"); }
@@ -127,8 +108,13 @@ private:
             if (!trace_path.empty()) trace.write(trace_path);
         }
         const bench::Probed probed = bench::probe<T>(seed, A, R.view());
-        const PublishedRun paper = published_for(shape, report.plan);
         const OutOfCorePlan& plan = report.plan;
+        const auto of_paper = [&](const char* table, const char* row) {
+            return published_seconds(table, row, shape, plan);
+        };
+        const double paper_products = of_paper("table4", "products"), paper_panels = of_paper("table4", "panels"),
+                     paper_in = of_paper("table3", "in"), paper_out = of_paper("table3", "out");
+        const Index paper_block = paper_products > 0 ? 8192 : paper_in > 0 ? 16384 : -1;
         study::PaperBytes by_paper;
         if (plan.method != OutOfCoreMethod::Householder)
             by_paper = study::paper_bytes(plan, options.block > 0 ? std::min(options.block, shape.cols) : plan.block);
@@ -146,10 +132,10 @@ private:
             "be\n",
             "busy:", seconds_or_dash(times.in), seconds_or_dash(times.out), seconds_or_dash(times.products),
             seconds_or_dash(times.panels), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
-        if (paper.block > 0) {
+        if (paper_block > 0) {
             results_.say("{:>28} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
-                         "the paper, on a V100:", seconds_or_dash(paper.in), seconds_or_dash(paper.out),
-                         seconds_or_dash(paper.products), seconds_or_dash(paper.panels), paper.block);
+                         "the paper, on a V100:", seconds_or_dash(paper_in), seconds_or_dash(paper_out),
+                         seconds_or_dash(paper_products), seconds_or_dash(paper_panels), paper_block);
         }
         JsonLine line = case_line(shape, scalar_kind<T>);
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
@@ -164,9 +150,9 @@ private:
         line.add("hidden_in_products", times.hidden_in_products());
         line.add("memory_bytes", Index(report.memory_bytes)).add("pinned", pinned);
         line.add("orthogonality", probed.orthogonality).add("residual", probed.residual);
-        line.add("paper_block", paper.block);  // −1: the paper has no such row
-        line.add("paper_seconds_in", paper.in).add("paper_seconds_out", paper.out);
-        line.add("paper_seconds_products", paper.products).add("paper_seconds_panels", paper.panels);
+        line.add("paper_block", paper_block);  // −1: the paper has no such row
+        line.add("paper_seconds_in", paper_in).add("paper_seconds_out", paper_out);
+        line.add("paper_seconds_products", paper_products).add("paper_seconds_panels", paper_panels);
         results_.add(line);
     }
 

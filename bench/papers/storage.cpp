@@ -1,13 +1,16 @@
-// Table 1 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and one T, products with
-// Qᵀ, and a block of Q, on either device, against LAPACK on the host and cuSOLVER.
+// Table 1 and Figure 2 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and one T,
+// products with Qᵀ, and a block of Q, on either device, against LAPACK on the host and cuSOLVER.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
 #include "either_device.hpp"
+#include "papers/large_matrix.hpp"
+#include "papers/published.hpp"
 #include "quoin/study.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
@@ -18,17 +21,6 @@ namespace quoin::cli {
 
 namespace {
 
-/// Dual Xeon E5-2640 v3 with OpenBLAS's GEQRT3, and with a Tesla K20m, in seconds, f64.
-struct PublishedTimes {
-    Index n;
-    double cpu, gpu;
-};
-constexpr PublishedTimes published_times[] = {{1000, 0.050, 0.048},   {2000, 0.228, 0.120},   {3000, 0.583, 0.212},
-                                              {4000, 1.139, 0.335},   {5000, 1.984, 0.551},   {6000, 3.183, 0.852},
-                                              {7000, 4.668, 1.260},   {8000, 6.373, 1.762},   {9000, 8.532, 2.404},
-                                              {10000, 11.181, 3.202}, {11000, 14.504, 4.115}, {12000, 18.067, 5.182},
-                                              {13000, 22.211, 6.566}, {14000, 27.064, 8.003}, {15000, 32.319, 9.768}};
-
 /// Qᵀ applied to `columns` columns, and the required ratio to ormqr.
 struct Application {
     Shape shape;
@@ -38,7 +30,19 @@ struct Application {
 constexpr Application applications[] = {
     {{1000000, 192}, 100, 5}, {{8192, 2048}, 2048, 1.5}, {{10000, 10000}, 1000, 1.3}};
 
-constexpr Index block_order = 10000, block_size = 1000;
+constexpr Index block_order = 10000, blocks_a_side = 10;
+
+/// The paper's count for V, R and T of an n×n matrix: 5n³/3.
+double paper_flops(Index n) { return 5.0 / 3 * std::pow(static_cast<double>(n), 3); }
+
+/// A := independent entries uniform on (0, 1), as the paper's.
+template <class T, class D>
+void fill_uniform(Context<D>& ctx, Matrix<T, D>& A) {
+    Matrix<T> X(A.rows(), A.cols());
+    bench::fill_noise<T>(/*seed=*/1, X.view());
+    std::transform(X.data(), X.data() + X.rows() * X.cols(), X.data(), [](T x) { return std::abs(x); });
+    A = to_device(ctx, std::move(X));
+}
 
 template <class D>
 class StorageBench {
@@ -52,12 +56,14 @@ public:
         results_.say("{}\n", machine);
     }
 
-    void run() {
-        if (arguments_.shapes.empty()) {
-            arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) { products<T>(); });
-            arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) { blocks<T>(); });
-        }
+    /// Table 1 and Figure 2.
+    void full_t() {
         arguments_.for_each_dtype({ScalarKind::F64}, [&]<class T>(T) { factorizations<T>(); });
+    }
+    /// Products with Qᵀ, and blocks of Q.
+    void uses_of_t() {
+        arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) { products<T>(); });
+        arguments_.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) { blocks<T>(); });
     }
 
 private:
@@ -86,26 +92,36 @@ private:
     }
     void add(const char* op, Shape shape, Index columns, ScalarKind dtype, const std::string& code, double seconds,
              double joules) {
-        const double gflop_per_joule = joules < 0 ? -1 : 1e-9 * factor_flops(shape.rows, shape.cols) / joules;
-        if (joules >= 0) joules_.push_back({shape, code, joules, gflop_per_joule});
+        const double gflop = 1e-9 * factor_flops(shape.rows, shape.cols), of_paper = 1e-9 * paper_flops(shape.cols);
+        const auto a_joule = [&](double count) { return joules < 0 ? -1 : count / joules; };
         JsonLine line;
         line.add("op", op).add("rows", shape.rows).add("cols", shape.cols).add("columns", columns);
         line.add("dtype", to_string(dtype)).add("code", code).add("seconds", seconds);
-        if (arguments_.energy) line.add_measured("joules", joules).add_measured("gflop_per_joule", gflop_per_joule);
+        if (arguments_.energy) line.add_measured("joules", joules).add_measured("gflop_per_joule", a_joule(gflop));
+        if (std::string(op) == "factor") {
+            const bool square = shape.rows == shape.cols;
+            line.add("gflops", gflop / seconds).add_measured("paper_gflops", square ? of_paper / seconds : -1);
+            if (arguments_.energy) line.add_measured("paper_gflop_per_joule", square ? a_joule(of_paper) : -1);
+            rates_.push_back({shape, code, gflop / seconds, square ? of_paper / seconds : -1, joules, a_joule(gflop),
+                              square ? a_joule(of_paper) : -1});
+        }
         results_.add(line);
     }
-    /// Prints the joules of the factorizations, the paper's Figure 2.
-    void print_energy() {
-        if (joules_.empty()) return;
+    /// Prints the paper's Figure 2.
+    void print_rates() {
         results_.say(
-            "\nJoules a factorization, and 10^9 flops a joule in the count 2mn² − 2n³/3 for every code; {}\n\n",
-            on_host ? "of the CPUs" : "of the GPU, geqrt3 of the CPUs");
-        results_.say("{:>14}  {:>14}  {:>10}  {:>8}\n", "matrix", "code", "joules", "GFLOP/J");
-        for (const Energy& row : joules_) {
-            results_.say("{:>14}  {:>14}  {:>10.4g}  {:>8.3g}\n", to_string(row.shape), row.code, row.joules,
-                         row.gflop_per_joule);
-        }
-        joules_.clear();
+            "\n10^9 flops a second and a joule, in the count 2mn² − 2n³/3 for every code, and in the paper's 5n³/3; "
+            "joules "
+            "{}\n\n{:>14}  {:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n",
+            !arguments_.energy ? "by --energy"
+            : on_host          ? "of the CPUs"
+                               : "of the GPU, geqrt3's of the CPUs",
+            "matrix", "code", "GFLOP/s", "5n³/3", "joules", "GFLOP/J", "5n³/3");
+        for (const Rates& row : rates_)
+            results_.say("{:>14}  {:>14}  {:>10.4g}  {:>10}  {:>10}  {:>10}  {:>10}\n", to_string(row.shape), row.code,
+                         row.gflops, measured(row.paper_gflops, "{:.4g}"), measured(row.joules, "{:.4g}"),
+                         measured(row.gflop_per_joule, "{:.3g}"), measured(row.paper_gflop_per_joule, "{:.3g}"));
+        rates_.clear();
     }
     Options options(QOptions q) const {
         Options options = arguments_.common.options;
@@ -122,12 +138,11 @@ private:
     template <class T>
     void factorizations() {
         std::vector<Index> orders;
-        for (const PublishedTimes& row : published_times) orders.push_back(row.n);
+        for (Index n = 1000; n <= 15000; n += 1000) orders.push_back(n);
         const char* const rival_name = Rival<T, D>::name;
         results_.say(
-            "\nV, R and one T, {}, seconds. Published: OpenBLAS's GEQRT3 on 16 cores of Xeon E5-2640 v3, and with a "
-            "Tesla K20m "
-            "beside them.\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
+            "\nV, R and one T, {}, seconds; entries uniform on (0, 1)\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  "
+            "{:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
             "{:>10}\n",
             to_string(scalar_kind<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
             fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
@@ -135,7 +150,7 @@ private:
             unless_too_large(shape, scalar_kind<T>, [&] {
                 const auto [m, n] = shape;
                 Matrix<T, D> A(ctx_, m, n);
-                fill(ctx_, A);
+                fill_uniform(ctx_, A);
                 std::vector<Named> runs;
                 const auto add_plan = [&](const char* name, const Plan& plan) {
                     runs.push_back({name, [&, plan] { return factor_seconds<T>(A, plan); }});
@@ -166,22 +181,21 @@ private:
                     return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
                 };
                 const char* const reference = on_host ? "geqrt3" : "geqrf";
-                const auto row =
-                    std::find_if(std::begin(published_times), std::end(published_times),
-                                 [&, m = m, n = n](const PublishedTimes& p) { return p.n == n && m == n; });
-                const bool has_row = row != std::end(published_times);
+                const auto paper = [&](const char* code) {
+                    return measured(published("storage", "table1", code, to_string(shape)), "{:.3f}");
+                };
                 results_.say(
                     "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
                     "{:>10}\n",
                     to_string(shape), cell("recurrence"), cell("recurrence-s"), cell("joined"), cell("hybrid"),
                     cell("without-t"), cell("geqrf"), cell("geqrt3"), 100 * (best / seconds["without-t"] - 1),
-                    seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−",
-                    has_row ? fmt::format("{:.3f}", row->cpu) : "−", has_row ? fmt::format("{:.3f}", row->gpu) : "−");
+                    seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−", paper("CPU"),
+                    paper("GPU"));
             });
         }
         results_.say("{}ratio: {} over Quoin with T\n", on_host ? "" : "hybrid: panels on the host, by recurrence; ",
                      on_host ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
-        print_energy();
+        print_rates();
     }
 
     /// Times LAPACK on the host.
@@ -227,7 +241,10 @@ private:
         results_.say("\nQᵀC, {}, seconds\n\n{:>14}  {:>8}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>9}\n",
                      to_string(scalar_kind<T>), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S",
                      "required");
-        for (const Application& application : applications) {
+        std::vector<Application> asked;
+        for (const auto& [m, n] : arguments_.shapes) asked.push_back({{m, n}, n, 0});
+        if (asked.empty()) asked.assign(std::begin(applications), std::end(applications));
+        for (const Application& application : asked) {
             unless_too_large(application.shape, scalar_kind<T>, [&] {
                 const auto [m, n] = application.shape;
                 Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
@@ -257,7 +274,12 @@ private:
 
     template <class T>
     void blocks() {
-        const Index n = block_order;
+        for (const auto& [rows, cols] : arguments_.shapes_or({{block_order, block_order}}))
+            if (rows == cols) block_of_q<T>(cols);
+    }
+    template <class T>
+    void block_of_q(Index n) {
+        const Index block_size = std::max<Index>(1, n / blocks_a_side);
         unless_too_large({n, n}, scalar_kind<T>, [&] {
             Matrix<T, D> A(ctx_, n, n);
             fill(ctx_, A);
@@ -276,8 +298,9 @@ private:
             results_.say("\nQ([{}, {}), [{}, {})) of {}x{}, {}: {:.4g} s with T, {:.4g} s with S", last.begin, last.end,
                          last.begin, last.end, n, n, to_string(scalar_kind<T>), seconds["t"], seconds["s"]);
             if (wants_rival()) {
-                results_.say("; orgqr of all Q {:.4g} s: ratios {:.1f} (required: 8) and {:.1f} (50)", seconds["orgqr"],
-                             seconds["orgqr"] / seconds["t"], seconds["orgqr"] / seconds["s"]);
+                results_.say("; orgqr of all Q {:.4g} s: ratios {:.1f} and {:.1f} (required of {}: 8 and 50)",
+                             seconds["orgqr"], seconds["orgqr"] / seconds["t"], seconds["orgqr"] / seconds["s"],
+                             block_order);
             }
             results_.say("\n");
         });
@@ -287,19 +310,27 @@ private:
     Context<D>& ctx_;
     Results results_;
     EnergyMeters energy_;
-    struct Energy {
+    struct Rates {
         Shape shape;
         std::string code;
-        double joules, gflop_per_joule;
+        double gflops, paper_gflops, joules, gflop_per_joule, paper_gflop_per_joule;
     };
-    std::vector<Energy> joules_;
+    std::vector<Rates> rates_;
 };
 
 }  // namespace
 
 void bench_storage(const BenchArguments& arguments) {
+    BenchArguments asked = arguments;
+    asked.energy |= arguments.entry == "figure2";
+    on_either_device(asked, [&]<class D>(Context<D>& ctx, const std::string& machine) {
+        StorageBench<D>(asked, ctx, machine).full_t();
+    });
+}
+
+void bench_storage_products(const BenchArguments& arguments) {
     on_either_device(arguments, [&]<class D>(Context<D>& ctx, const std::string& machine) {
-        StorageBench<D>(arguments, ctx, machine).run();
+        StorageBench<D>(arguments, ctx, machine).uses_of_t();
     });
 }
 

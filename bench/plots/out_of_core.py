@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what `quoin bench paper out-of-core --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and Figures
-7 to 15 of Zhang and Wu (2021) again, on their V100 and on this GPU:
+"""Draws what `quoin bench paper out-of-core table3 --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and
+Figures 7 to 15 of Zhang and Wu (2021) again, on their V100 and on this GPU:
 
     python3 bench/plots/out_of_core.py DIRECTORY [--out PREFIX]
 
@@ -75,7 +75,7 @@ def read(directory):
             if len(set(of_file)) == 1 and os.path.exists(trace):  # runs on several matrices leave the trace of the last
                 case.traces[route] = timeline.read(trace)
     if not cases:
-        sys.exit(f"out_of_core.py: {directory} holds no results of quoin bench paper out-of-core --csv")
+        sys.exit(f"out_of_core.py: {directory} holds no results of quoin bench paper out-of-core ENTRY --csv")
     return list(cases.values()), device.removeprefix("NVIDIA ") or "this GPU"
 
 

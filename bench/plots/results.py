@@ -5,13 +5,14 @@
 
 *_requirements.csv  ratio to cuSOLVER by case, with what was required
 *_table1.csv        GFLOP/s over rows, with the rates that the paper printed
-*_figure9.csv       GFLOP/s over width and, as *_figure8, speedups over the libraries
+*_figure8.csv       speedups over the libraries, of Quoin's choice and of its CAQR
+*_figure9.csv       GFLOP/s over width
 *_gram_schmidt.csv  GFLOP/s of modified and classical Gram-Schmidt over the size
 *_tensor_cores.csv  ratio to cuSOLVER of every arithmetic, with ‖I − QᵀQ‖
 *_batched.csv       time of batches over the columns of a matrix, with what was required and what memory and products allow
 *_batch_sizes.csv   the same of several numbers of square matrices
 *_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
-orthogonality.csv   loss of orthogonality over κ, of `quoin bench paper orthogonality`
+orthogonality.csv   loss of orthogonality over κ, of `quoin bench paper gram-schmidt orthogonality`
 """
 
 import argparse
@@ -100,14 +101,14 @@ def rates(rows, x_of):
     return {code: sorted(lines[code].items()) for code in CODES if code in lines}
 
 
-def draw_lines(axes, lines):
+def draw_lines(axes, lines, dashes=None):
     ends = []
     for code, points in lines.items():
         label, colour, line, marker = CODES[code]
         x, y = [p[0] for p in points], [p[1] for p in points]
-        axes.plot(x, y, line, color=colour, marker=marker, markersize=4.5, linewidth=1.8 if colour != GREY else 1.2)
+        axes.plot(x, y, dashes or line, color=colour, marker=marker, markersize=4.5, linewidth=1.8 if colour != GREY else 1.2)
         ends.append((y[-1], label, colour))
-    axes.set_xscale("log", base=2 if max(p[0] for p in next(iter(lines.values()))) <= 8192 else 10)
+        axes.set_xscale("log", base=2 if max(x) <= 8192 else 10)
     axes.set_yscale("log")
     return ends
 
@@ -154,28 +155,25 @@ def plot_rates(path, out, x_of, title):
     save(figure, out)
 
 
-def plot_figures_8_and_9(path, out):
-    plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows")
-    plot_speedups(path, out[:-len("9")] + "8")
-
-
 def plot_speedups(path, out):
-    over = {}  # each ratio is of one run
+    over = {"geqrf": {}, "factor": {}}  # each ratio is of one run
     for row in bench_csv.read(path):
-        if row["dtype"] == "f32" and row["op"] == "geqrf":
-            over.setdefault(row["reference"], []).append((int(row["cols"]), float(row["ratio"])))
-    over = {code: sorted(over[code]) for code in CODES if code in over}
+        if row["dtype"] == "f32" and row["op"] in over:
+            over[row["op"]].setdefault(row["reference"], []).append((int(row["cols"]), float(row["ratio"])))
     figure, axes = plt.subplots(figsize=(7.2, 4.6))
-    ends = draw_lines(axes, over)
+    ends = []
+    for op, whose, line in (("geqrf", "Quoin", None), ("factor", "CAQR", "--")):
+        lines = {code: sorted(over[op][code]) for code in CODES if code in over[op]}
+        ends += [(y, f"{whose} over {label}", colour) for y, label, colour in draw_lines(axes, lines, line)]
     axes.axhline(1, color="black", linewidth=0.8)
-    plain_log_ticks(axes.xaxis, sorted({x for points in over.values() for x, _ in points}))
+    plain_log_ticks(axes.xaxis, sorted({x for lines in over.values() for points in lines.values() for x, _ in points}))
     plain_log_ticks(axes.yaxis, [scale * power for power in (0.1, 1, 10, 100, 1000) for scale in (1, 2, 5)])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.set_xlabel("columns")
-    axes.set_ylabel("time over Quoin's (V, tau, R)")
-    axes.set_title(f"Speedup of sgeqrf, 8192 rows, {bench_csv.device_of(path)}")
+    axes.set_ylabel("time over Quoin's (V, tau, R) and over its CAQR's")
+    axes.set_title(f"Figure 8: speedup of sgeqrf, {bench_csv.device_of(path)}")
     figure.canvas.draw()
-    label_ends(axes, [(y, f"over {label}", colour) for y, label, colour in ends])
+    label_ends(axes, ends)
     save(figure, out)
 
 
@@ -397,7 +395,8 @@ def plot_orthogonality(path, out):
 PICTURES = {
     "_requirements": plot_requirements,
     "_table1": lambda path, out: plot_rates(path, out, "rows", "Table I: sgeqrf, 192 columns"),
-    "_figure9": plot_figures_8_and_9,
+    "_figure8": plot_speedups,
+    "_figure9": lambda path, out: plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows"),
     "_gram_schmidt": plot_gram_schmidt,
     "_tensor_cores": plot_tensor_cores,
     "_batched": plot_batched,

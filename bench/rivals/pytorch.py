@@ -7,7 +7,7 @@ QR, in files of `quoin bench`: thin-qr: torch.linalg.qr(A); r-only: torch.linalg
 torch.geqrf(A). A is a stack where the file has batches. PyTorch returns new tensors and copies A where it must; that
 time counts. Events around the call, the median of the runs of half a second (3 to 30) after two.
 
-Robust PCA, in files of `quoin bench paper rpca`: inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a
+Robust PCA, in files of `quoin bench paper caqr table2`: inexact ALM (Lin, Chen and Ma 2010) as one would write it, on a
 matrix of the same size: a textured background whose brightness drifts, noise, moving squares. Route qr:
 torch.linalg.qr(X) and the svd of R; svd: torch.linalg.svd(X). Seconds of wall time to the tolerance, after a run of
 three iterations.

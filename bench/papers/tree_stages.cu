@@ -1,44 +1,34 @@
-// The tuning study of CAQR on one GPU (Anderson, Ballard, Demmel, Keutzer 2011, Figure 7, and the share of the tree),
-// for trees of batches: CSV on standard output. The paper's kernels for 64×16 blocks and quad trees are not among
-// them.
-//
-//   tree_tuning [--rows M] [--cols N] [--probe LEAF_ROWS,PANEL_WIDTH,FAN_IN]
-//
-// A := Q and R, panel by panel, on a fresh copy of the same random A: the median of 5 runs after 1. update_gflops: 4mnp
-// flops / time of the updates of the trailing matrix; factor_gflops: 2mn² / time of the panels; tree_share: the part of
-// both times beyond the leaves, which are timed alone. These counts leave out the flops that the tree adds.
+#include "papers/tree_stages.hpp"
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "algorithms/one_matrix/batch_tree.hpp"
 #include "devices.hpp"
 #include "measure/cuda/noise.cuh"
 
-using namespace quoin;
+namespace quoin::bench {
 
 namespace {
 
-struct Shape {
-    Index leaf_rows, panel_width, fan_in;
-};
-
 enum Stage { FactorLeaves, ApplyLeaves, Factor, Apply, Form, Stages };
 
-class Study {
+class StageTimer {
 public:
-    Study() {
+    explicit StageTimer(Context<Cuda>& ctx) : ctx_(ctx) {
         for (cudaEvent_t& event : events_) check(cudaEventCreate(&event));
     }
 
+    ~StageTimer() {
+        for (cudaEvent_t event : events_) cudaEventDestroy(event);
+    }
+
     template <class T>
-    void measure(Index m, Index n, const Shape& shape) {
+    TreeStages measure(Index m, Index n, const TreeShape& shape) {
         Matrix<T, Cuda> A(ctx_, m, n), W(ctx_, m, n);
         fill_with_noise(0, A.view(), ctx_.stream());
         double update = 0, factor = 0;
@@ -62,13 +52,14 @@ public:
             std::sort(times[s].begin(), times[s].end());
             ms[s] = times[s][times[s].size() / 2];
         }
-        std::printf("%s,%lld,%lld,%lld,%.0f,%.0f,%.3f", to_string(scalar_kind<T>),
-                    static_cast<long long>(shape.leaf_rows), static_cast<long long>(shape.panel_width),
-                    static_cast<long long>(shape.fan_in), update / ms[Apply] / 1e6, factor / ms[Factor] / 1e6,
-                    1 - (ms[FactorLeaves] + ms[ApplyLeaves]) / (ms[Factor] + ms[Apply]));
-        for (const double t : ms) std::printf(",%.3f", t);
-        std::printf("\n");
-        std::fflush(stdout);
+        return {update / ms[Apply] / 1e6,
+                factor / ms[Factor] / 1e6,
+                1 - (ms[FactorLeaves] + ms[ApplyLeaves]) / (ms[Factor] + ms[Apply]),
+                ms[FactorLeaves],
+                ms[ApplyLeaves],
+                ms[Factor],
+                ms[Apply],
+                ms[Form]};
     }
 
 private:
@@ -105,41 +96,20 @@ private:
         return ms;
     }
     static void check(cudaError_t status) {
-        if (status == cudaSuccess) return;
-        std::fprintf(stderr, "tree_tuning: %s\n", cudaGetErrorString(status));
-        std::exit(1);
+        if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
     }
 
-    Context<Cuda> ctx_;
+    Context<Cuda>& ctx_;
     cudaEvent_t events_[2];
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    Index m = 1'000'000, n = 192;
-    std::vector<Shape> shapes;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const char* value = argv[i + 1];
-        if (std::strcmp(argv[i], "--rows") == 0) m = std::atoll(value);
-        if (std::strcmp(argv[i], "--cols") == 0) n = std::atoll(value);
-        long long s[3];
-        if (std::strcmp(argv[i], "--probe") == 0 && std::sscanf(value, "%lld,%lld,%lld", &s[0], &s[1], &s[2]) == 3)
-            shapes.push_back({s[0], s[1], s[2]});
-    }
-    if (shapes.empty()) {
-        for (Index leaf_rows : {256, 512, 1024, 2048, 4096}) {
-            for (Index panel_width : {16, 32, 64, 96, 192})
-                shapes.push_back({leaf_rows, panel_width, 8192 / panel_width});
-        }
-        for (Index fan_in : {2, 4, 16}) shapes.push_back({1024, 192, fan_in});
-    }
-    Study study;
-    std::printf(
-        "dtype,leaf_rows,panel_width,fan_in,update_gflops,factor_gflops,tree_share,factor_leaves_ms,apply_leaves_ms,"
-        "factor_ms,apply_ms,form_ms\n");
-    for (const Shape& shape : shapes) {
-        study.measure<float>(m, n, shape);
-        study.measure<double>(m, n, shape);
-    }
+template <class T>
+TreeStages measure_tree_stages(Context<Cuda>& ctx, Index m, Index n, const TreeShape& shape) {
+    return StageTimer(ctx).measure<T>(m, n, shape);
 }
+template TreeStages measure_tree_stages<float>(Context<Cuda>&, Index, Index, const TreeShape&);
+template TreeStages measure_tree_stages<double>(Context<Cuda>&, Index, Index, const TreeShape&);
+
+}  // namespace quoin::bench

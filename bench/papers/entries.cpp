@@ -1,0 +1,198 @@
+// The tables and figures of the five papers, and the studies that measure them.
+
+#include "study.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+void check_tall(const BenchArguments& arguments) {
+    for (const Shape shape : arguments.shapes)
+        if (shape.rows < shape.cols) refuse_argument("SHAPE", "this entry takes no wide matrices");
+}
+void check_rates(const BenchArguments& arguments) {
+    for (const Reference reference : {Reference::Cusolver, Reference::Blas2})
+        if (!arguments.on_device() && arguments.wants(reference, false))
+            refuse_argument("--against", std::string(to_string(reference)) + " needs --device cuda");
+}
+void check_thin_q(const BenchArguments& arguments) {
+    check_rates(arguments);
+    if (arguments.wants(Reference::Blas2, false)) refuse_argument("--against", "blas2 forms no Q");
+}
+
+void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
+#ifdef QUOIN_HAVE_VIDEO
+    bench_robust_pca(arguments);
+#else
+    throw InvalidArgument("robust PCA: this quoin-bench was built without FFmpeg's libraries");
+#endif
+}
+
+constexpr unsigned of_rates = Shapes | Types | AnyDevice | References | Energy | Timeline | Csv | Algorithm | Repeat;
+constexpr unsigned of_pursuits = AnyDevice | Timeline | Csv | Iterations;
+constexpr unsigned of_storage = Shapes | Types | AnyDevice | References | Timeline | Csv | Algorithm | Repeat;
+constexpr unsigned of_loops = Shapes | Types | Csv | Repeat, of_kernels = Shapes | Types | Csv;
+constexpr unsigned of_out_of_core = Shapes | Types | GpuMemory | Routes | Timeline | Csv;
+
+/// An entry of the out-of-core paper: all its tables and figures are views of one run.
+PaperEntry out_of_core(const char* name, const char* title) {
+    return {"out-of-core",
+            {name, title, of_out_of_core, nullptr, QUOIN_ON_GPU(bench_out_of_core), check_tall},
+            nullptr,
+            "1 min"};
+}
+
+}  // namespace
+
+const std::vector<Paper> papers = {
+    {"caqr-report", "Anderson, Ballard, Demmel and Keutzer, report UCB/EECS-2010-131 (2010)"},
+    {"caqr", "Anderson, Ballard, Demmel and Keutzer, IPDPS 2011"},
+    {"storage", "Benner, Köhler and Penke, storage-efficient QR"},
+    {"out-of-core", "Zhang and Wu, ICPP 2021"},
+    {"gram-schmidt", "Brandes, Arnold, Soddemann and Reith (2012)"},
+};
+
+const std::vector<PaperEntry> paper_entries = {
+    {"caqr-report",
+     {"figure7", "Figure 7: rate of the updates by leaves and by the tree, over the width of a block",
+      Shapes | Types | Csv, nullptr, QUOIN_ON_GPU(bench_tree_tuning), check_tall},
+     nullptr,
+     "2 min"},
+    {"caqr-report",
+     {"figure8", "Figure 8: GFLOP/s of sgeqrf and sorgqr, 8192 rows", of_rates, bench_caqr_report_figure8,
+      QUOIN_ON_GPU(bench_caqr_report_figure8), check_thin_q},
+     "8 min",
+     "1 min"},
+    {"caqr-report",
+     {"figure9", "Figure 9: GFLOP/s of sgeqrf and sorgqr, very tall and skinny", of_rates, bench_caqr_report_figure9,
+      QUOIN_ON_GPU(bench_caqr_report_figure9), check_thin_q},
+     "1 min",
+     "1 min"},
+    {"caqr-report",
+     {"figure10", "Figure 10: the same CAQR on two devices; here on one, to compare with another's", of_rates,
+      bench_caqr_report_figure8, QUOIN_ON_GPU(bench_caqr_report_figure8), check_thin_q},
+     "8 min",
+     "1 min"},
+    {"caqr-report",
+     {"table1", "Table I: iterations of robust PCA a second", of_pursuits, robust_pca, QUOIN_ON_GPU(robust_pca)},
+     "2 min",
+     "1 min"},
+
+    {"caqr",
+     {"figure7", "Figure 7: rate of the updates over the rows and columns of a block", Shapes | Types | Csv, nullptr,
+      QUOIN_ON_GPU(bench_tree_tuning), check_tall},
+     nullptr,
+     "2 min"},
+    {"caqr",
+     {"figure8", "Figure 8: speed-up of sgeqrf over the libraries, from skinny to square", of_rates, bench_caqr_figure8,
+      QUOIN_ON_GPU(bench_caqr_figure8), check_rates},
+     "6 min",
+     "1 min"},
+    {"caqr",
+     {"figure9", "Figure 9: GFLOP/s of sgeqrf, 8192 rows", of_rates, bench_caqr_figure9,
+      QUOIN_ON_GPU(bench_caqr_figure9), check_rates},
+     "4 min",
+     "1 min"},
+    {"caqr",
+     {"table1", "Table I: GFLOP/s of sgeqrf, very tall and skinny", of_rates, bench_caqr_table1,
+      QUOIN_ON_GPU(bench_caqr_table1), check_rates},
+     "1 min",
+     "1 min"},
+    {"caqr",
+     {"table2", "Table II: iterations of robust PCA a second; and online, frames of a stream", of_pursuits, robust_pca,
+      QUOIN_ON_GPU(robust_pca)},
+     "2 min",
+     "1 min"},
+
+    {"storage",
+     {"table1", "Table 1: seconds for V, R and one T", of_storage | Energy, bench_storage, QUOIN_ON_GPU(bench_storage)},
+     "20 min",
+     "5 min"},
+    {"storage",
+     {"figure1", "Figure 1: the GPU's and the host's work beside each other"},
+     nullptr,
+     nullptr,
+     "a diagram; table1 --device cuda measures that schedule as `hybrid`, and --trace draws it"},
+    {"storage",
+     {"figure2", "Figure 2: GFLOP/s and flops a joule of the same", of_storage | Energy, bench_storage,
+      QUOIN_ON_GPU(bench_storage)},
+     "20 min",
+     "5 min"},
+    {"storage",
+     {"products", "What T is for: products with Qᵀ, and a block of Q without the rest", of_storage,
+      bench_storage_products, QUOIN_ON_GPU(bench_storage_products)},
+     "5 min",
+     "1 min"},
+
+    out_of_core("table1", "Table 1: the largest inner product"),
+    out_of_core("table2", "Table 2: the largest outer product"),
+    out_of_core("table3", "Table 3: seconds of copies"),
+    out_of_core("table4", "Table 4: seconds of products and of panels"),
+    out_of_core("figure7", "Figure 7: timeline of the largest inner product by blocks"),
+    out_of_core("figure8", "Figure 8: timeline of the largest inner product by recursion"),
+    out_of_core("figure9", "Figure 9: timeline of the largest outer product by blocks"),
+    out_of_core("figure10", "Figure 10: timeline of the largest outer product by recursion"),
+    out_of_core("figure11", "Figure 11: timeline of an outer product by blocks of 8192"),
+    out_of_core("figure12", "Figure 12: timeline of the run by blocks of 16384"),
+    out_of_core("figure13", "Figure 13: timeline of the run by recursion, 16384"),
+    out_of_core("figure14", "Figure 14: timeline of the run by blocks of 8192"),
+    out_of_core("figure15", "Figure 15: timeline of the run by recursion, 8192"),
+    {"out-of-core",
+     {"tensor-cores", "In memory: Q and R in f32 by cgs in every arithmetic", Shapes | Csv | Algorithm | Repeat,
+      nullptr, QUOIN_ON_GPU(bench_tensor_cores)},
+     nullptr,
+     "1 min"},
+
+    {"gram-schmidt",
+     {"figure2", "Figure 2: seconds over the number of threads, unblocked and blocked", of_loops,
+      bench_gram_schmidt_threads, nullptr, check_tall},
+     "40 min"},
+    {"gram-schmidt",
+     {"figure4", "Figure 4: GFLOP/s over the columns of a block", of_loops | Algorithm, bench_gram_schmidt_widths,
+      nullptr, check_tall},
+     "60 min"},
+    {"gram-schmidt",
+     {"figure5", "Figure 5: GFLOP/s on one core by compilers and languages", of_loops, bench_gram_schmidt_compilers,
+      nullptr, check_tall},
+     "2 min"},
+    {"gram-schmidt",
+     {"figure6", "Figure 6: rate of the orthogonalization kernel over the shape of a block", of_kernels, nullptr,
+      QUOIN_ON_GPU(bench_gram_schmidt_kernels), check_tall},
+     nullptr,
+     "1 min"},
+    {"gram-schmidt",
+     {"figure7", "Figure 7: rate of the dot products' kernel over the shape of a block", of_kernels, nullptr,
+      QUOIN_ON_GPU(bench_gram_schmidt_kernels), check_tall},
+     nullptr,
+     "1 min"},
+    {"gram-schmidt",
+     {"figure8", "Figure 8: time of an orthogonalization over the columns that are left", of_kernels, nullptr,
+      QUOIN_ON_GPU(bench_gram_schmidt_steps), check_tall},
+     nullptr,
+     "1 min"},
+    {"gram-schmidt",
+     {"figure9", "Figure 9: the paper's kernels against cuBLAS", of_loops | Algorithm, nullptr,
+      QUOIN_ON_GPU(bench_gram_schmidt_codes), check_tall},
+     nullptr,
+     "2 min"},
+    {"gram-schmidt",
+     {"figure10", "Figure 10: GFLOP/s over the order, every code", of_loops | Algorithm | AnyDevice,
+      bench_gram_schmidt_sizes, QUOIN_ON_GPU(bench_gram_schmidt_codes), check_tall},
+     "20 min",
+     "2 min"},
+    {"gram-schmidt",
+     {"table1", "Table 1: seconds by compilers, languages and threads, unblocked and blocked", of_loops,
+      bench_gram_schmidt_compilers, nullptr, check_tall},
+     "2 min"},
+    {"gram-schmidt",
+     {"table2", "Table 2: the devices; here this machine's", AnyDevice | Csv, bench_gram_schmidt_machine,
+      QUOIN_ON_GPU(bench_gram_schmidt_machine)},
+     "1 s",
+     "1 s"},
+    {"gram-schmidt",
+     {"orthogonality", "What it costs: ‖I − QᵀQ‖ over κ by Gram-Schmidt and by reflectors", Types | Csv,
+      bench_orthogonality},
+     "10 s"},
+};
+
+}  // namespace quoin::cli
