@@ -147,6 +147,7 @@ void bench_caqr_report_figure8(const BenchArguments& arguments);
 void bench_caqr_report_figure9(const BenchArguments& arguments);
 /// Rates of the stages of CAQR, and the tree's share of the time, over the size of a block, on a GPU.
 void bench_tree_tuning(const BenchArguments& arguments);
+void bench_reductions(const BenchArguments& arguments);
 /// Iterations of robust PCA a second, and frames of a stream, online. On either device.
 void bench_robust_pca(const BenchArguments& arguments);
 /// Benner, Köhler and Penke: V, R and one T for all columns, on either device.

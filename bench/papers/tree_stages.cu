@@ -73,7 +73,7 @@ private:
         const auto matrices = [&](MatrixView<T, Cuda> X) {
             return BatchView<T, Cuda>(X.data, leaves.each, X.cols, X.ld, leaves.each, leaves.count());
         };
-        SmallBatch<T, Cuda> batch(ctx_, leaves.each, panel.cols, leaves.count());
+        SmallBatch<T, Cuda> batch(ctx_, leaves.each, panel.cols, leaves.count(), nullptr, leaves.of);
         BatchTree<T, Cuda> tree;
         ms[FactorLeaves] += time([&] { batch.factor(ctx_, matrices(panel), all, false); });
         ms[Factor] += time([&] { tree.factor(ctx_, plan, panel, true, true, R.view()); });

@@ -170,6 +170,7 @@ def of_threads(row):
 VIEWS = {
     ("caqr-report", "figure7"): (columns("panel_width", "update_gflops", lambda r: f"{r['leaf_rows']} rows, fan-in {r['fan_in']}" if int(r["panel_width"]) == 192 and r["fan_in"] in ("2", "4", "16") else f"leaves of {r['leaf_rows']} rows",
                                          lambda r: r["dtype"] == "f32", lambda r: r["panel_width"]), "columns of a panel", "GFLOP/s of the updates"),
+    ("caqr-report", "strategies"): (lambda rows: ((r["code"], 0, shape_of(r), float(r["gflops"])) for r in rows), "", "GFLOP/s of apply_qt_h"),
     ("caqr-report", "figure8"): (rates("cols"), "columns", "GFLOP/s"),
     ("caqr-report", "figure9"): (rates("rows"), "rows", "GFLOP/s"),
     ("caqr-report", "table1"): (columns("rows", "iterations_per_second", lambda r: f"{r['method']} {r['route']}".strip(), lambda r: r["method"] != "online"), "", "iterations/s"),
@@ -196,6 +197,7 @@ VIEWS = {
     ("gram-schmidt", "orthogonality"): (columns("condition", "orthogonality", of_code, label=lambda r: r["condition"]), "κ", "‖I − QᵀQ‖"),
 }
 for same, entry in {("caqr-report", "figure10"): ("caqr-report", "figure8"), ("caqr", "figure7"): ("caqr-report", "figure7"),
+                    ("caqr", "strategies"): ("caqr-report", "strategies"),
                     ("caqr", "table2"): ("caqr-report", "table1"), ("gram-schmidt", "figure9"): ("gram-schmidt", "figure10")}.items():
     VIEWS[same] = VIEWS[entry]
 

@@ -19,7 +19,7 @@ struct Members {
 /// The form of a factor: V and R, m×n; or R, k×n with zeros below its diagonal.
 enum class Factor { VR, R };
 
-/// What a batch consists of: the caller's matrices, of which there may be one, or a level of a tree, which has many.
+/// The matrices of a batch: the caller's, perhaps one alone, or a level of a tree, which has many.
 enum class BatchOf { Matrices, TreeLevel };
 
 /// Whether work on one matrix of several keeps memory of its context, as a factorization does, or returns all of it.

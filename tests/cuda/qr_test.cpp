@@ -326,7 +326,7 @@ TEST_F(GpuQr, AutoTakesASketchWhereAGramMatrixRefuses) {
     const auto gA = copy_to_device<double>(gpu(), A.view());
     for (const QForm q : {QForm::Explicit, QForm::None}) {
         const QR<double, Cuda> f = qr<double, Cuda>(gpu(), gA.view(), with(Method::Auto, q));
-        // cuBLAS solves with any triangle, also that of a perturbed sketch
+        // cuBLAS solves with any triangle, so that a perturbed sketch suffices
         const bool perturbs = has_plain_kernels() && q == QForm::Explicit;
         EXPECT_EQ(f.report().method, perturbs ? Method::RandomizedCholeskyQR : Method::TSQR);
         expect_law<double>(gpu(), A.view(), f);

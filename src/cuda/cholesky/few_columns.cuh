@@ -2,9 +2,9 @@
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and partial Gram matrices of X in one pass, for m×n A with n <= 8.
 //
-// A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), neighbours or, where columns of A are not
-// at multiples of that or A is row-major, 32 rows apart, on which it has all n² flops a row: by substitution,
-// x_j = (a_j − Σ_{i<j} x_i r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the threads of a warp add
+// A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), neighbours or, where columns of A are
+// not at multiples of that or A is row-major, 32 rows apart, on which it has all n² flops a row: by substitution, x_j
+// = (a_j − Σ_{i<j} x_i r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the threads of a warp add
 // their sums by halves, and the block its warps' in order, into one part (gram_parts.cuh, one unit 16×8). Sums are f64
 // whatever T is; X is rounded once, after the last factor, and the Gram matrix is computed from the rounded X.
 //
