@@ -145,13 +145,13 @@ void with_one_of(X x, Work work) {
 
 const char* to_string(Reduction reduction) {
     switch (reduction) {
-        case Reduction::SharedParallel: return "shared memory, parallel";
-        case Reduction::SharedSerial: return "shared memory, serial";
-        case Reduction::SharedCombined: return "shared memory, combined";
-        case Reduction::Registers: return "registers, serial";
+        case Reduction::SharedParallel: return "shared parallel";
+        case Reduction::SharedSerial: return "shared serial";
+        case Reduction::SharedCombined: return "shared combined";
+        case Reduction::Registers: return "registers serial";
         case Reduction::RegistersTransposed: break;
     }
-    return "registers, serial, transposed";
+    return "registers transposed";
 }
 
 void apply_block_reflectors(Context<Cuda>& ctx, Reduction reduction, UpdateBlock block, Index count, const float* V,

@@ -16,7 +16,7 @@ void bench_reductions(const BenchArguments& arguments) {
     Results results(arguments);
     results.describe(bench::describe_device());
     results.say("{}\nGFLOP/s of apply_qt_h, 4mn² flops for a block of m×n\n\n{:>8}", bench::describe_device(), "block");
-    for (const bench::Reduction reduction : bench::reductions) results.say("  {:>29}", to_string(reduction));
+    for (const bench::Reduction reduction : bench::reductions) results.say("  {:>20}", to_string(reduction));
     results.say("\n");
     for (const auto [rows, cols] : {bench::UpdateBlock{64, 8},
                                     {128, 8},
@@ -47,7 +47,7 @@ void bench_reductions(const BenchArguments& arguments) {
                 },
                 0);
             const double rate = 4e-9 * static_cast<double>(entries) * cols / seconds;
-            results.say("  {:>29.0f}", rate);
+            results.say("  {:>20.0f}", rate);
             JsonLine line = case_line({rows, cols}, ScalarKind::F32);
             line.add("code", to_string(reduction)).add("seconds", seconds).add("gflops", rate);
             results.add(line);
