@@ -10,7 +10,16 @@
 from typing import TYPE_CHECKING
 
 from . import _libraries  # before the extension module, which uses the libraries that it loads
-from . import _core
+
+try:
+    from . import _core
+except ImportError as error:
+    if error.name != __name__:  # the module is there, and a library that it needs is not
+        raise
+    raise ImportError(
+        f"quoin's compiled module _core is not beside {__file__}: install the distribution quoin-qr (in a checkout: "
+        "pip install .). PyPI's distribution quoin is another project of the same import name: uninstall it first"
+    ) from None
 
 if not _core.in_main_interpreter():  # calls that take the GIL would wait there forever
     raise ImportError(
