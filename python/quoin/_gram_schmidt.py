@@ -30,6 +30,7 @@ class GramSchmidt(Pickled):
     panel_width : int
         Number of columns that are factored together; 0: Quoin chooses.
     dtype : float64 or float32
+        The type of Q and R, to which columns are converted.
     threads : int, optional
         As for `qr`.
 

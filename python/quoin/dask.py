@@ -131,6 +131,7 @@ def lstsq(
     Parameters
     ----------
     a : dask.array.Array, shape (M, N), M >= N
+        Chunks as for `qr`.
     b : dask.array.Array or array_like, shape (M,) or (M, P)
         It is divided into the same chunks of rows as A.
     rcond

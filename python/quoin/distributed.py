@@ -545,6 +545,8 @@ class Factorization(KeptMatrix):
             With `trans`, this rank's rows of a matrix, (h, p) or (h,), or a DTensor sharded by rows. Otherwise (K, p)
             or (K,) with K = min(M, N), the same on every rank, or a replicated DTensor. It is converted to the type of
             the factorization, and not changed.
+        trans : bool
+            Whether to multiply by Q₁ᵀ.
 
         Returns
         -------
@@ -821,6 +823,7 @@ class GramSchmidt:
     comm, threads
         As for `qr`.
     dtype : float64 or float32
+        The type of Q and R, to which columns are converted.
 
     Examples
     --------

@@ -239,6 +239,24 @@ def test_svd(rng, shape, dtype):
         assert np.abs(S - reference.S).max() <= bound(A) * S[0]
         assert_product(U * S, Vh, A)
     assert np.allclose(quoin.svd(A, compute_uv=False), S, rtol=0, atol=bound(A) * (S[0] if S.size else 1))
+    values, right = quoin.svd(A, "vh")
+    assert values.shape == S.shape and right.shape == Vh.shape and values.dtype == right.dtype == dtype
+    assert_orthonormal(right.T)
+    assert np.allclose(values, S, rtol=0, atol=bound(A) * (S[0] if S.size else 1))
+    # A Vᵀ = U S: its columns are orthogonal and have the singular values as their norms
+    gram = np.float64(right) @ A.T @ A @ np.float64(right).T
+    assert np.abs(gram - np.diag(np.float64(values) ** 2)).max(initial=0) <= bound(A) * (S[0] if S.size else 1) ** 2
+
+
+def test_svd_of_a_stack_is_that_of_its_matrices(rng):
+    stack = rng.standard_normal((2, 3, 9, 4))
+    for options in ({}, {"full_matrices": True}, {"rank": 2}, {"compute_uv": "vh"}, {"compute_uv": False}):
+        whole = quoin.svd(stack, **options)
+        for index in np.ndindex(2, 3):
+            one = quoin.svd(stack[index], **options)
+            for array, part in zip([whole] if options.get("compute_uv") is False else whole,
+                                   [one] if options.get("compute_uv") is False else one):
+                assert np.array_equal(array[index], part)
 
 
 def test_plan():

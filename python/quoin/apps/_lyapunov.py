@@ -151,6 +151,7 @@ def lyapunov(
         f is differentiated by dual numbers; it may use arithmetic, powers and NumPy's functions of one number. With
         'jax' or 'torch', that library differentiates f, and f gets its float64 arrays.
     x0 : array_like, shape (n,)
+        The state at the start.
     kind : {'flow', 'map'}
         Flows are integrated by Dormand and Prince's method of order 5, and the vectors by its derivative.
     step : float
@@ -181,8 +182,9 @@ def lyapunov(
         As for `quoin.qr`.
     checkpoint : path, optional
         A file. If it exists, the run continues from it with the same bits; f, jvp and x0 must be the same as in the run
-        that wrote it. The run is saved to it every `checkpoint_seconds`, at the end, and when an exception or Ctrl-C
-        ends the run.
+        that wrote it. The run is saved to it at the end, and when an exception or Ctrl-C ends it.
+    checkpoint_seconds : float
+        Time between two savings to `checkpoint` during the run.
     callback : callable, optional
         Called as callback(time, fraction) after each factorization. The run stops if it returns a value that is false
         and not None.
