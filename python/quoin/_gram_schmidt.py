@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,8 +58,8 @@ class GramSchmidt(Pickled):
         self,
         m: int,
         capacity: int = 0,
-        method: str = "auto",
-        reorthogonalize: str = "off",
+        method: Literal["auto", "mgs", "cgs"] = "auto",
+        reorthogonalize: Literal["off", "selective", "always"] = "off",
         panel_width: int = 0,
         dtype: Any = np.float64,
         threads: int | None = None,

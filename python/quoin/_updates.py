@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ._arguments import flag, integer, one_of, threads_number
 from ._arrays import exactly_2d, located_beside, on_host, to_float
@@ -37,7 +37,7 @@ class _Factors:
 
 
 def qr_insert(
-    Q: A, R: A, u: Any, k: int, which: str = "row", threads: int | None = None, check_finite: bool = True
+    Q: A, R: A, u: Any, k: int, which: Literal["row", "col"] = "row", threads: int | None = None, check_finite: bool = True
 ) -> QRResult[A]:
     """Q and R after rows or columns are inserted in A = Q R, as scipy.linalg.qr_insert.
 
@@ -82,7 +82,7 @@ def qr_insert(
 
 
 def qr_delete(
-    Q: A, R: A, k: int, p: int = 1, which: str = "row", threads: int | None = None, check_finite: bool = True
+    Q: A, R: A, k: int, p: int = 1, which: Literal["row", "col"] = "row", threads: int | None = None, check_finite: bool = True
 ) -> QRResult[A]:
     """Q and R after rows or columns of A = Q R are deleted, as scipy.linalg.qr_delete.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from .. import _core
 from .._arguments import flag, float_type, function, integer, one_of, path_bytes, positive, real, threads_number
 from .._arrays import on_host, to_float
 from .._errors import InvalidArgument
+from .._types import Method
 from ._derivatives import jvp_of
 
 
@@ -117,7 +118,7 @@ def lyapunov(
     jvp: Callable[..., Any] | str | None,
     x0: Any,
     *,
-    kind: str = "flow",
+    kind: Literal["flow", "map"] = "flow",
     step: float = 0.01,
     delay: float | None = None,
     intervals: int = 100,
@@ -129,7 +130,7 @@ def lyapunov(
     alignment: float = 100.0,
     every: int = 10,
     seed: int = 1,
-    method: str = "auto",
+    method: Method = "auto",
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 60.0,
     callback: Callable[[float, float], Any] | None = None,
@@ -272,7 +273,7 @@ def covariant_lyapunov(
     jvp: Callable[..., Any] | str | None,
     x0: Any,
     *,
-    kind: str = "flow",
+    kind: Literal["flow", "map"] = "flow",
     step: float = 0.01,
     delay: float | None = None,
     intervals: int = 100,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Literal, NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,8 @@ def _tolerance(tol: float | None, dtype: Any) -> float:
 def robust_pca(
     M: Any,
     *,
-    pursuit: str = "alm",
-    route: str = "auto",
+    pursuit: Literal["alm", "alternating", "stable"] = "alm",
+    route: Literal["auto", "qr", "gram"] = "auto",
     lam: float | None = None,
     mu: float | None = None,
     noise: float | None = None,
@@ -280,8 +280,8 @@ class RobustPCA:
         self,
         n_components: int | None = None,
         *,
-        pursuit: str = "alm",
-        route: str = "auto",
+        pursuit: Literal["alm", "alternating", "stable"] = "alm",
+        route: Literal["auto", "qr", "gram"] = "auto",
         lam: float | None = None,
         mu: float | None = None,
         rho: float = 1.5,
