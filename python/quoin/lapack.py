@@ -32,17 +32,15 @@ def main() -> None:
     # a sanitizer's runtime must be the first
     preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)]))
     environment = os.environ | {"LD_PRELOAD": preloaded}
-    trial = subprocess.run(
-        [sys.executable, "-c", _CALL], env=environment | {"QUOIN_VERBOSE": "1"}, capture_output=True, text=True
-    )
+    python = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
+    trial = subprocess.run([*python, "-c", _CALL], env=environment | {"QUOIN_VERBOSE": "1"}, capture_output=True, text=True)
     if "quoin: DGEQRF" not in trial.stderr:
         said = (trial.stderr.strip() or "NumPy calls its LAPACK by other names").splitlines()[-1]
         sys.exit(f"quoin.lapack: the drop-in {library} did not get NumPy's calls: {said}")
     if arguments[:1] == ["--report"]:
         environment["QUOIN_REPORT"] = str(os.getpid())  # the program keeps this number
         del arguments[0]
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    os.execve(sys.executable, [sys.executable, *flags, *arguments], environment)
+    os.execve(sys.executable, [*python, *arguments], environment)
 
 
 if __name__ == "__main__":
