@@ -24,6 +24,7 @@ from ._arrays import (
     _FLOAT32,
     _FLOAT64,
     BesideGpu,
+    OnHost,
     at_least_2d,
     broadcast,
     columns,
@@ -37,7 +38,7 @@ from ._arrays import (
     require_one_place,
     to_float,
 )
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, NonFiniteEntry
 from ._factorization import BatchedFactorization, Factorization
 from ._results import (
     LstsqResult,
@@ -548,7 +549,8 @@ def svd(
     Parameters
     ----------
     a : array_like, shape (..., M, N)
-        Types and layouts as for `qr`. The matrices of a stack are computed one after the other.
+        Types and layouts as for `qr`. With limits, with square factors and on a GPU the matrices of a stack are
+        computed one after the other, otherwise by the batched QR.
     compute_uv : bool or 'vh'
         With False the singular values alone. With 'vh' S and Vh: a tall matrix is then only read, for R and the SVD of
         R, and U is not formed.
@@ -589,10 +591,12 @@ def svd(
     xp, unlimited = place.library.xp, rank is None and rtol is None
     if full and not unlimited:
         raise InvalidArgument("rank and rtol leave a thin SVD: leave out full_matrices=True")
-    options = (compute_uv, method, threads, check_finite, full_matrices, rank, rtol)
-    if stack:
+    if stack and unlimited and not full and isinstance(place, OnHost):
+        arrays = [place.give_back(array) for array in _svd_of_stack(a, compute_uv, method, threads, check_finite)]
+    elif stack:
         if rtol is not None:
             raise InvalidArgument("rtol may leave different numbers of singular values in a stack: give rank instead")
+        options = (compute_uv, method, threads, check_finite, full_matrices, rank)
         count = math.prod(stack)
         matrices = place.bare(a).reshape(count, m, n)
         each = [svd(A, *options) for A in (matrices if count else [matrices.sum(0)])]
@@ -612,6 +616,27 @@ def svd(
             Vh = Vh if m >= n else _square(xp, Vh.T).T
         arrays = [place.give_back(array) for array in ((S,) if not compute_uv else (S, Vh) if right_alone else (U, S, Vh))]
     return arrays[0] if not compute_uv else tuple(arrays) if right_alone else SVDResult(*arrays)
+
+
+def _svd_of_stack(a: Any, compute_uv: Any, method: str, threads: int | None, check_finite: bool) -> tuple[Any, ...]:
+    """Returns what `svd` of a stack on the host returns, by QR of A or Aᵀ, whichever is tall, and NumPy's SVD of R."""
+    wide = a.shape[-2] < a.shape[-1]
+    tall = a.swapaxes(-1, -2) if wide else a
+    vectors = compute_uv is True or (compute_uv and wide)
+    try:
+        factors: Any = qr(tall, "reduced" if vectors else "r", method, threads, check_finite)  # type: ignore[call-overload]
+    except NonFiniteEntry:
+        qr(a, "r")  # raises with the indices of A
+        raise
+    Q, R = factors if vectors else (None, factors)
+    if not compute_uv:
+        return (np.linalg.svd(R, compute_uv=False),)
+    U, S, Vh = np.linalg.svd(R, full_matrices=False)
+    if not vectors:
+        return S, Vh
+    # Aᵀ = Q R = (Q U) S Vᵀ, A = V S (Q U)ᵀ
+    left, right = (Vh.swapaxes(-1, -2), (Q @ U).swapaxes(-1, -2)) if wide else (Q @ U, Vh)
+    return (left, S, right) if compute_uv is True else (S, right)
 
 
 def _square(xp: Any, Q: Any) -> Any:
