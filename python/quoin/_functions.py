@@ -600,10 +600,11 @@ def svd(
         count = math.prod(stack)
         matrices = place.bare(a).reshape(count, m, n)
         each = [svd(A, *options) for A in (matrices if count else [matrices.sum(0)])]
-        arrays = [
-            place.give_back(xp.stack(parts)[:count].reshape((*stack, *parts[0].shape)))
-            for parts in (zip(*each) if compute_uv else [each])
-        ]
+        with place.library.current():
+            arrays = [
+                place.give_back(xp.stack(parts)[:count].reshape((*stack, *parts[0].shape)))
+                for parts in (zip(*each) if compute_uv else [each])
+            ]
     elif right_alone and m > n and unlimited:
         R = qr(place.bare(a), "r", method, threads, check_finite)
         arrays = [place.give_back(array) for array in svd(R, True, threads=threads, check_finite=False)[1:]]
@@ -612,8 +613,9 @@ def svd(
         where = place.where(threads_number(threads))
         U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, limits)
         if full:
-            U = U if m <= n else _square(xp, U)
-            Vh = Vh if m >= n else _square(xp, Vh.T).T
+            with place.library.current():
+                U = U if m <= n else _square(xp, U)
+                Vh = Vh if m >= n else _square(xp, Vh.T).T
         arrays = [place.give_back(array) for array in ((S,) if not compute_uv else (S, Vh) if right_alone else (U, S, Vh))]
     return arrays[0] if not compute_uv else tuple(arrays) if right_alone else SVDResult(*arrays)
 
@@ -623,8 +625,9 @@ def _svd_of_stack(a: Any, compute_uv: Any, method: str, threads: int | None, che
     wide = a.shape[-2] < a.shape[-1]
     tall = a.swapaxes(-1, -2) if wide else a
     vectors = compute_uv is True or (compute_uv and wide)
+    mode: Any = "reduced" if vectors else "r"
     try:
-        factors: Any = qr(tall, "reduced" if vectors else "r", method, threads, check_finite)  # type: ignore[call-overload]
+        factors: Any = qr(tall, mode, method, threads, check_finite)
     except NonFiniteEntry:
         qr(a, "r")  # raises with the indices of A
         raise

@@ -462,6 +462,15 @@ def test_lstsq_and_svd(rng, library, shape, dtype):
     assert_orthonormal(np.ascontiguousarray(Vh.T))
     assert_near((wide(U) * wide(S)) @ wide(Vh), A, k)
     assert_near(library.get(quoin.svd(library.put(A), compute_uv=False)), S, k)
+    values, right = (library.get(array) for array in quoin.svd(library.put(A), "vh"))
+    assert_near(values, S, k)
+    assert_orthonormal(right.T)
+    (m, n), both = shape, np.stack([A, 2 * A])
+    U, S, Vh = (library.get(array) for array in quoin.svd(library.put(both), full_matrices=True))
+    assert U.shape == (2, m, m) and Vh.shape == (2, n, n)
+    assert_orthonormal(U)
+    assert_orthonormal(np.swapaxes(Vh, -1, -2))
+    assert_product(U[..., :k] * S[:, None, :], Vh[:, :k], both)
 
 
 def test_streams_of_rows(rng, library):
