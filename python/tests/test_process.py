@@ -284,3 +284,16 @@ def test_package_without_its_compiled_module_names_the_distribution(tmp_path):
     assert child.returncode == 1
     assert child.stderr.splitlines()[-1].startswith("ImportError: quoin's compiled module _core is not beside ")
     assert "install the distribution quoin-qr" in child.stderr
+
+
+def test_console_script_becomes_the_program(tmp_path):
+    call = "import sys; from quoin import _program; _program.__file__ = sys.argv.pop(1); _program.main()"
+    command = [sys.executable, "-c", call, str(tmp_path / "_program.py"), "plan", "--help"]
+    missing = subprocess.run(command, capture_output=True, text=True)
+    assert missing.returncode == 1 and "built without the program (QUOIN_BUILD_CLI=ON)" in missing.stderr
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "quoin"
+    program.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
+    program.chmod(0o755)
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 7 and found.stdout == "plan --help\n"
