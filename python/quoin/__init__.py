@@ -1,5 +1,32 @@
 """QR factorization as fast as the hardware allows, to an accuracy it proves.
 
+    qr                   Q and R of A = QR, as numpy.linalg.qr; also with column pivoting, and of stacks and lists
+    factor               A = QR with Q kept implicitly: products with Q, blocks of Q, least squares, a report
+    from_raw             the same from the reflectors that qr(mode="raw") of Quoin, NumPy or SciPy returns
+    lq, rq, ql           the factorizations from the other sides
+    qr_insert            Q and R after rows or columns are inserted, as scipy.linalg.qr_insert
+    qr_delete            Q and R after rows or columns are deleted
+    qr_update            Q and R after a matrix of low rank is added
+    lstsq                least squares of any shape and rank, as numpy.linalg.lstsq
+    svd                  singular values and vectors, all or the largest ones, as numpy.linalg.svd
+    matrix_rank, pinv    the rank and the pseudoinverse, as numpy.linalg's
+    orth, null_space     orthonormal bases of the range and of the null space, as scipy.linalg's
+    interpolative, cur   low-rank decompositions from columns and rows of A
+    StreamingR           R and least squares of rows that come block by block
+    StreamingQR          the same, and then Q block by block
+    GramSchmidt          an orthonormal basis that grows by columns, as in Krylov methods
+    robust_pca           M = L + S, a matrix of low rank and a sparse one
+    RobustPCA            the same as an estimator of scikit-learn
+    OnlineRobustPCA      the same for samples that come one after the other
+    lyapunov             Lyapunov exponents of a flow or a map
+    covariant_lyapunov   covariant Lyapunov vectors
+    lyapunov_series      Lyapunov exponents of a measured series
+    plan, plan_route     the method for a shape, and its way through memory, without computing
+    info                 version, kernels, BLAS, threads and GPUs
+
+Modules with the functions for other libraries: quoin.torch, quoin.jax, quoin.dask, quoin.distributed (MPI and NCCL),
+quoin.sklearn (estimators). quoin.lapack runs an unchanged program: python -m quoin.lapack script.py
+
 >>> import numpy as np, quoin
 >>> A = np.random.default_rng(0).standard_normal((1000, 20))
 >>> Q, R = quoin.qr(A)
@@ -10,7 +37,16 @@
 from typing import TYPE_CHECKING
 
 from . import _libraries  # before the extension module, which uses the libraries that it loads
-from . import _core
+
+try:
+    from . import _core
+except ImportError as error:
+    if error.name != __name__:  # the module is there, and a library that it needs is not
+        raise
+    raise ImportError(
+        f"quoin's compiled module _core is not beside {__file__}: install the distribution quoin-qr (in a checkout: "
+        "pip install .). PyPI's distribution quoin is another project of the same import name: uninstall it first"
+    ) from None
 
 if not _core.in_main_interpreter():  # calls that take the GIL would wait there forever
     raise ImportError(

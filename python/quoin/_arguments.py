@@ -14,6 +14,7 @@ from ._errors import InvalidArgument
 
 _MOST_THREADS = 4096  # OpenMP ends the process if the system refuses it a thread
 _LARGEST = 2**63 - 1
+_SCIPYS_MODES = {"economic": "reduced", "full": "complete"}
 
 
 def shown(value: Any) -> str:
@@ -30,6 +31,11 @@ def one_of(name: str, value: Any, *choices: str) -> str:
         return value
     names = ", ".join(map(repr, choices[:-1]))
     raise InvalidArgument(f"{name} must be {names} or {choices[-1]!r}, and is {shown(value)}")
+
+
+def numpys_mode(mode: Any) -> Any:
+    """Returns NumPy's name of a mode of SciPy's."""
+    return _SCIPYS_MODES.get(mode, mode) if isinstance(mode, str) else mode
 
 
 def integer(name: str, value: Any, least: int, most: int = _LARGEST, optional: bool = False) -> int:

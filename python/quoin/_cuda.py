@@ -214,7 +214,7 @@ class OnGpu:
         if not hasattr(_core, "cuda"):
             raise TypeError(
                 f"the array lies on GPU {device}, and quoin was built without CUDA; "
-                "where the CUDA toolkit is found, pip install . builds it with"
+                "where the CUDA toolkit is found, pip install . in a checkout builds quoin-qr with it"
             )
         library = _library_of(array)
         if place := cls._kept.get((library, device)):

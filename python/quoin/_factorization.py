@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 import numpy as np
 
@@ -21,19 +21,20 @@ from ._arrays import (
 )
 from ._errors import InvalidArgument
 from ._results import LstsqResult, Plan, RawQRResult, Report, solution, solutions, without_columns
+from ._types import A, Deficient
 
 
-class _Q:
+class _Q(Generic[A]):
     """Q of a factorization. `q()` is the thin Q, `q[rows, cols]` a block of the M×M Q, which is never formed."""
 
-    def __init__(self, owner: Factorization):
+    def __init__(self, owner: Factorization[A]):
         self._owner = owner
 
-    def __call__(self) -> Any:
+    def __call__(self) -> A:
         owner = self._owner
         return owner._place.give_back(owner._f.q(owner._where()))
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> A:
         owner = self._owner
         m = owner.shape[0]
         indices = key if isinstance(key, tuple) else (key, slice(None))
@@ -104,7 +105,7 @@ class KeptMatrix(Kept):
         return Plan(**self._f.plan)
 
 
-class Factorization(KeptMatrix):
+class Factorization(KeptMatrix, Generic[A]):
     """A = QR with Q held implicitly; made by `factor`. Calls from several threads at once are safe."""
 
     _name, _instead = "Factorization", "quoin.qr(a, mode='raw')"
@@ -114,17 +115,17 @@ class Factorization(KeptMatrix):
         return located_beside(self._place, array, f"Factorization.{function}", self._f.dtype)
 
     @property
-    def R(self) -> Any:
+    def R(self) -> A:
         """R, shape (min(M, N), N), a new array at each call."""
         return self._place.give_back(self._f.r(self._where()))
 
     @property
-    def q(self) -> _Q:
+    def q(self) -> _Q[A]:
         """`q()`: the thin Q. `q[rows, cols]`: a block of the M×M Q by slices or integers."""
         return _Q(self)
 
     @property
-    def V(self) -> Any:
+    def V(self) -> A:
         """V of Q = I − V T Vᵀ, shape (M, K), K = min(M, N).
 
         V is unit lower trapezoidal, with its ones and zeros stored. V, T and tau are new arrays at each call. They
@@ -140,22 +141,26 @@ class Factorization(KeptMatrix):
         return self._place.give_back(self._f.v(self._where()))
 
     @property
-    def T(self) -> Any:
+    def T(self) -> A:
         """T of Q = I − V T Vᵀ, shape (K, K), upper triangular, in M·K² flops. It is not a transpose."""
         return self._place.give_back(self._f.t(self._where()))
 
     @property
-    def tau(self) -> Any:
+    def tau(self) -> A:
         """The diagonal of T, shape (K,): LAPACK's tau."""
         return self._place.give_back(self._f.tau(self._where()))
 
-    def apply(self, C: Any, trans: bool = False, side: Literal["left", "right"] = "left") -> Any:
+    def apply(self, C: Any, trans: bool = False, side: Literal["left", "right"] = "left") -> A:
         """op(Q) C, or C op(Q) for `side` 'right'. op(Q) is the M×M Q, which is never formed, or Qᵀ with `trans`.
 
         Parameters
         ----------
         C : array_like, shape (M, P), (M,), or (P, M) for side 'right'
             Converted to the type of the factorization; not changed.
+        trans : bool
+            Whether to multiply by Qᵀ.
+        side : {'left', 'right'}
+            The side of C on which op(Q) stands.
 
         Examples
         --------
@@ -174,9 +179,7 @@ class Factorization(KeptMatrix):
         result = self._f.apply(place.operand(exactly_2d(C)), side == "left", trans, place.where(self._threads))
         return place.give_back(result.reshape(-1) if vector else result)
 
-    def lstsq(
-        self, b: Any, rcond: float | None = None, deficient: Literal["solve", "error"] = "solve"
-    ) -> LstsqResult:
+    def lstsq(self, b: Any, rcond: float | None = None, deficient: Deficient = "solve") -> LstsqResult[A]:
         """Minimise ‖A x − b‖₂ with this factorization (M >= N), with or without pivoting.
 
         b, rcond, deficient and the result are as for `quoin.lstsq`.
@@ -256,6 +259,8 @@ class BatchedFactorization(Kept):
         ----------
         C : array_like, shape (M,), (M, P) or (..., M, P), or a list of such
             Its leading dimensions are broadcast to the leading dimensions of the stack, so that one C may serve all.
+        trans : bool
+            Whether to multiply by Qᵀ.
 
         Examples
         --------
@@ -271,9 +276,7 @@ class BatchedFactorization(Kept):
         result = self._list(call(C, trans, self._where()))
         return without_columns(result) if vector else result
 
-    def lstsq(
-        self, b: Any, rcond: float | None = None, deficient: Literal["solve", "error"] = "solve"
-    ) -> LstsqResult:
+    def lstsq(self, b: Any, rcond: float | None = None, deficient: Deficient = "solve") -> LstsqResult:
         """Minimise ‖A x − b‖₂ with these factorizations (M >= N).
 
         b, rcond, deficient and the result are as for `quoin.lstsq`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -11,6 +12,7 @@ from ._arguments import (
     flag,
     gpu_number,
     integer,
+    numpys_mode,
     one_of,
     pivoting_limits,
     positive,
@@ -22,6 +24,7 @@ from ._arrays import (
     _FLOAT32,
     _FLOAT64,
     BesideGpu,
+    OnHost,
     at_least_2d,
     broadcast,
     columns,
@@ -35,7 +38,7 @@ from ._arrays import (
     require_one_place,
     to_float,
 )
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, NonFiniteEntry
 from ._factorization import BatchedFactorization, Factorization
 from ._results import (
     LstsqResult,
@@ -48,76 +51,64 @@ from ._results import (
     solution,
     solutions,
 )
+from ._types import A, Deficient, Floats, Form, Indices, Method, Numbers, Pivots, Thin
 
-_Pivots = Literal[True, "greedy", "randomized", "strong"]
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
 _FORMS = {"reduced": "explicit", "complete": "any", "r": "none", "raw": "reflectors"}  # of Q, for `factor`
 
 
+# fmt: off
 @overload
 def qr(
-    a: Any,
-    mode: Literal["reduced", "complete"] = "reduced",
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    pivoting: Literal[False] = False,
-    positive: bool = False,
-) -> QRResult: ...
-
-
+    a: Numbers, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    pivoting: Literal[False] = False, positive: bool = False, *, overwrite_a: bool = False,
+) -> QRResult[Floats]: ...
 @overload
 def qr(
-    a: Any,
-    mode: Literal["raw"],
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    pivoting: Literal[False] = False,
-    positive: bool = False,
-) -> RawQRResult: ...
-
-
+    a: Numbers, mode: Literal["raw"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    pivoting: Literal[False] = False, positive: bool = False, *, overwrite_a: bool = False,
+) -> RawQRResult[Floats]: ...
 @overload
 def qr(
-    a: Any,
-    mode: Literal["r"],
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    pivoting: Literal[False] = False,
-    positive: bool = False,
-) -> Any: ...
-
-
+    a: Numbers, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    pivoting: Literal[False] = False, positive: bool = False, *, overwrite_a: bool = False,
+) -> Floats: ...
 @overload
 def qr(
-    a: Any,
-    mode: Literal["reduced", "complete"] = "reduced",
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    *,
-    pivoting: _Pivots,
-    positive: bool = False,
-    rank: int | None = None,
-    rtol: float | None = None,
-) -> PivotedQRResult: ...
-
-
+    a: Numbers, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+) -> PivotedQRResult[Floats]: ...
 @overload
 def qr(
-    a: Any,
-    mode: Literal["r"],
-    method: str = "auto",
-    threads: int | None = None,
-    check_finite: bool = True,
-    *,
-    pivoting: _Pivots,
-    positive: bool = False,
-    rank: int | None = None,
-    rtol: float | None = None,
-) -> tuple[Any, Any]: ...
+    a: Numbers, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+) -> tuple[Floats, Indices]: ...
+@overload
+def qr(
+    a: A, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    pivoting: Literal[False] = False, positive: bool = False, *, overwrite_a: bool = False,
+) -> QRResult[A]: ...
+@overload
+def qr(
+    a: A, mode: Literal["raw"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    pivoting: Literal[False] = False, positive: bool = False, *, overwrite_a: bool = False,
+) -> RawQRResult[A]: ...
+@overload
+def qr(
+    a: A, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    pivoting: Literal[False] = False, positive: bool = False, *, overwrite_a: bool = False,
+) -> A: ...
+@overload
+def qr(
+    a: A, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+) -> PivotedQRResult[A]: ...
+@overload
+def qr(
+    a: A, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+) -> tuple[A, Indices]: ...
+# fmt: on
 
 
 def qr(
@@ -130,6 +121,8 @@ def qr(
     positive: bool = False,
     rank: int | None = None,
     rtol: float | None = None,
+    *,
+    overwrite_a: bool = False,
 ) -> Any:
     """Factor A = QR, or A P = QR with column pivoting.
 
@@ -140,7 +133,8 @@ def qr(
         matrices of different shapes, or in a GPU's memory, is a batch too; Q and R are then lists.
     mode : {'reduced', 'complete', 'r', 'raw'}
         As in `numpy.linalg.qr`, in this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M)
-        and R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K).
+        and R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K). SciPy's 'economic' and 'full'
+        are 'reduced' and 'complete'.
     method : str
         'auto', 'householder', 'tsqr', 'caqr', 'cholesky-qr2', 'randomized-cholesky-qr', or modified or classical
         Gram-Schmidt, 'mgs' and 'cgs', which lose orthogonality in proportion to the condition number and its square
@@ -161,6 +155,8 @@ def qr(
     rank, rtol : optional
         With pivoting: the most columns of Q, and the tolerance of the columns that are left, as for `interpolative`.
         K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete'.
+    overwrite_a : bool
+        SciPy's option, which has no effect: `a` is only read.
 
     Returns
     -------
@@ -198,6 +194,7 @@ def qr(
            [0.   , 5.016]])
     """
     positive = positive is not False and flag("positive", positive)
+    mode = numpys_mode(mode)
     if positive and mode == "raw":
         raise InvalidArgument("LAPACK's reflectors decide the signs of R: positive=True needs another mode than 'raw'")
     if pivoting is not False and (isinstance(pivoting, str) or flag("pivoting", pivoting)):
@@ -290,6 +287,25 @@ def _qr_of_list(a: Any, mode: str, method: str, threads: int | None, check_finit
     return R if mode == "r" else QRResult(f._list(f._f.q(mode == "complete", f._where())), R)
 
 
+# fmt: off
+@overload
+def factor(
+    a: Numbers, method: Method = "auto", threads: int | None = None, check_finite: bool = True, verify: bool = False,
+    q: Form = "any", positive: bool = False,
+) -> Factorization[Floats]: ...
+@overload
+def factor(
+    a: list[A], method: Method = "auto", threads: int | None = None, check_finite: bool = True, verify: bool = False,
+    q: Form = "any", positive: bool = False,
+) -> BatchedFactorization: ...
+@overload
+def factor(
+    a: A, method: Method = "auto", threads: int | None = None, check_finite: bool = True, verify: bool = False,
+    q: Form = "any", positive: bool = False,
+) -> Factorization[A]: ...
+# fmt: on
+
+
 def factor(
     a: Any,
     method: str = "auto",
@@ -304,6 +320,7 @@ def factor(
     Parameters
     ----------
     a : array_like, shape (M, N), or (..., M, N), or a list of matrices
+        Types and layouts as for `qr`.
     method, threads, check_finite
         As for `qr`.
     verify : bool
@@ -345,7 +362,7 @@ def factor(
     return Factorization(core, place, n_threads)
 
 
-def from_raw(h: Any, tau: Any, threads: int | None = None) -> Factorization:
+def from_raw(h: A, tau: Any, threads: int | None = None) -> Factorization[A]:
     """The factorization whose reflectors `qr(a, mode="raw")` of Quoin, NumPy or SciPy has returned.
 
     Parameters
@@ -353,6 +370,7 @@ def from_raw(h: Any, tau: Any, threads: int | None = None) -> Factorization:
     h : array_like, shape (N, M)
         V and R, transposed.
     tau : array_like, shape (min(M, N),)
+        The factors of the reflectors.
     threads : int, optional
         As for `qr`.
 
@@ -374,6 +392,20 @@ def from_raw(h: Any, tau: Any, threads: int | None = None) -> Factorization:
     return Factorization(core, place, n_threads)
 
 
+# fmt: off
+@overload
+def lstsq(
+    a: Numbers, b: Any, rcond: float | None = None, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    deficient: Deficient = "solve", *, overwrite_a: bool = False,
+) -> LstsqResult[Floats]: ...
+@overload
+def lstsq(
+    a: A, b: Any, rcond: float | None = None, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    deficient: Deficient = "solve", *, overwrite_a: bool = False,
+) -> LstsqResult[A]: ...
+# fmt: on
+
+
 def lstsq(
     a: Any,
     b: Any,
@@ -381,13 +413,16 @@ def lstsq(
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
-    deficient: Literal["solve", "error"] = "solve",
-) -> LstsqResult:
+    deficient: str = "solve",
+    *,
+    overwrite_a: bool = False,
+) -> Any:
     """Least squares of any shape and rank: the x of least norm among the minimisers of ‖A x − b‖₂.
 
     Parameters
     ----------
     a : array_like, shape (..., M, N), or a list of matrices
+        Types and layouts as for `qr`.
     b : array_like, shape (M,), (M, P) or (..., M, P), or a list of vectors or matrices
         Its leading dimensions are broadcast to the leading dimensions of `a`, so that one b may serve all.
     rcond : float, optional
@@ -398,6 +433,8 @@ def lstsq(
         As for `qr`.
     deficient : {'solve', 'error'}
         For a matrix without full rank return the solution of least norm, or raise RankDeficient.
+    overwrite_a : bool
+        As for `qr`.
 
     Returns
     -------
@@ -461,38 +498,77 @@ def lstsq(
     return solution(result, a.shape[0], b.ndim, place)
 
 
+# fmt: off
+@overload
+def svd(
+    a: Numbers, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+) -> SVDResult[Floats]: ...
+@overload
+def svd(
+    a: Numbers, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+) -> Floats: ...
+@overload
+def svd(
+    a: Numbers, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+) -> tuple[Floats, Floats]: ...
+@overload
+def svd(
+    a: A, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+) -> SVDResult[A]: ...
+@overload
+def svd(
+    a: A, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+) -> A: ...
+@overload
+def svd(
+    a: A, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+) -> tuple[A, A]: ...
+# fmt: on
+
+
 def svd(
     a: Any,
-    compute_uv: bool = True,
+    compute_uv: bool | str = True,
     method: str = "auto",
     threads: int | None = None,
     check_finite: bool = True,
     full_matrices: bool = False,
     rank: int | None = None,
     rtol: float | None = None,
+    *,
+    overwrite_a: bool = False,
 ) -> Any:
-    """The thin singular value decomposition, computed from QR, or the largest singular values and their vectors.
+    """The singular value decomposition, computed from QR, or the largest singular values and their vectors.
 
     Parameters
     ----------
-    a : array_like, shape (M, N)
-        Types and layouts as for `qr`.
-    compute_uv : bool
-        With False the singular values alone.
-    method, threads, check_finite
+    a : array_like, shape (..., M, N)
+        Types and layouts as for `qr`. With limits, with square factors and on a GPU the matrices of a stack are
+        computed one after the other, otherwise by the batched QR.
+    compute_uv : bool or 'vh'
+        With False the singular values alone. With 'vh' S and Vh: a tall matrix is then only read, for R and the SVD of
+        R, and U is not formed.
+    method, threads, check_finite, overwrite_a
         As for `qr`.
-    full_matrices : False
-        U and Vh are always thin; numpy.linalg.svd can return square ones.
+    full_matrices : bool
+        Whether U and Vh are square, as numpy.linalg.svd makes them by default.
     rank, rtol
         Limits of the number K of singular values, as for `interpolative`, at a cost of order M N K: the values of a QR
         with column pivoting, which for `rank` has half as many columns more. A singular value S has a relative error
-        of at most (E / S)² if E is the norm of what this QR leaves of `a`.
+        of at most (E / S)² if E is the norm of what this QR leaves of `a`. A stack takes no `rtol`, since the numbers
+        may differ.
 
     Returns
     -------
-    SVDResult or array
-        U (M, K), S (K,) descending and Vh (K, N), as numpy.linalg.svd with full_matrices=False. K = min(M, N) without
-        limits.
+    SVDResult, tuple or array
+        U (..., M, K), S (..., K) descending and Vh (..., K, N), as numpy.linalg.svd with full_matrices=False; the pair
+        S, Vh; or S. K = min(M, N) without limits.
 
     Examples
     --------
@@ -501,24 +577,82 @@ def svd(
     >>> U, S, Vh = quoin.svd(A)
     >>> bool(np.allclose((U * S) @ Vh, A))
     True
+    >>> S, Vh = quoin.svd(A, compute_uv="vh")
+    >>> bool(np.allclose(np.linalg.norm(A @ Vh.T, axis=0), S))
+    True
     """
-    if flag("full_matrices", full_matrices) and compute_uv:
-        raise InvalidArgument("svd gives the thin U and Vh: leave out full_matrices=True, or use numpy.linalg.svd")
+    right_alone = isinstance(compute_uv, str) and compute_uv == "vh"
+    if not right_alone:
+        compute_uv = flag("compute_uv", compute_uv)
+    full, check_finite = flag("full_matrices", full_matrices) and compute_uv, flag("check_finite", check_finite)
     a, place = located(a)
-    a = exactly_2d(to_float(a, "svd"))
-    compute_uv, check_finite = flag("compute_uv", compute_uv), flag("check_finite", check_finite)
-    limits = None if rank is None and rtol is None else pivoting_limits("auto", rank, rtol, min(a.shape))
-    where = place.where(threads_number(threads))
-    U, S, Vh = place.core.svd(place.operand(a), compute_uv, method, where, check_finite, limits)
-    return SVDResult(*map(place.give_back, (U, S, Vh))) if compute_uv else place.give_back(S)
+    a = at_least_2d(to_float(a, "svd"))
+    *stack, m, n = a.shape
+    xp, unlimited = place.library.xp, rank is None and rtol is None
+    if full and not unlimited:
+        raise InvalidArgument("rank and rtol leave a thin SVD: leave out full_matrices=True")
+    if stack and unlimited and not full and isinstance(place, OnHost):
+        arrays = [place.give_back(array) for array in _svd_of_stack(a, compute_uv, method, threads, check_finite)]
+    elif stack:
+        if rtol is not None:
+            raise InvalidArgument("rtol may leave different numbers of singular values in a stack: give rank instead")
+        options = (compute_uv, method, threads, check_finite, full_matrices, rank)
+        count = math.prod(stack)
+        matrices = place.bare(a).reshape(count, m, n)
+        each = [svd(A, *options) for A in (matrices if count else [matrices.sum(0)])]
+        with place.library.current():
+            arrays = [
+                place.give_back(xp.stack(parts)[:count].reshape((*stack, *parts[0].shape)))
+                for parts in (zip(*each) if compute_uv else [each])
+            ]
+    elif right_alone and m > n and unlimited:
+        R = qr(place.bare(a), "r", method, threads, check_finite)
+        arrays = [place.give_back(array) for array in svd(R, True, threads=threads, check_finite=False)[1:]]
+    else:
+        limits = None if unlimited else pivoting_limits("auto", rank, rtol, min(m, n))
+        where = place.where(threads_number(threads))
+        U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, limits)
+        if full:
+            with place.library.current():
+                U = U if m <= n else _square(xp, U)
+                Vh = Vh if m >= n else _square(xp, Vh.T).T
+        arrays = [place.give_back(array) for array in ((S,) if not compute_uv else (S, Vh) if right_alone else (U, S, Vh))]
+    return arrays[0] if not compute_uv else tuple(arrays) if right_alone else SVDResult(*arrays)
+
+
+def _svd_of_stack(a: Any, compute_uv: Any, method: str, threads: int | None, check_finite: bool) -> tuple[Any, ...]:
+    """Returns what `svd` of a stack on the host returns, by QR of A or Aᵀ, whichever is tall, and NumPy's SVD of R."""
+    wide = a.shape[-2] < a.shape[-1]
+    tall = a.swapaxes(-1, -2) if wide else a
+    vectors = compute_uv is True or (compute_uv and wide)
+    mode: Any = "reduced" if vectors else "r"
+    try:
+        factors: Any = qr(tall, mode, method, threads, check_finite)
+    except NonFiniteEntry:
+        qr(a, "r")  # raises with the indices of A
+        raise
+    Q, R = factors if vectors else (None, factors)
+    if not compute_uv:
+        return (np.linalg.svd(R, compute_uv=False),)
+    U, S, Vh = np.linalg.svd(R, full_matrices=False)
+    if not vectors:
+        return S, Vh
+    # Aᵀ = Q R = (Q U) S Vᵀ, A = V S (Q U)ᵀ
+    left, right = (Vh.swapaxes(-1, -2), (Q @ U).swapaxes(-1, -2)) if wide else (Q @ U, Vh)
+    return (left, S, right) if compute_uv is True else (S, right)
+
+
+def _square(xp: Any, Q: Any) -> Any:
+    """Returns Q, whose columns are orthonormal, with a basis of their complement after them."""
+    return xp.concatenate([Q, factor(Q).q[:, Q.shape[1] :]], axis=1)
 
 
 def plan(
     m: int,
     n: int,
     dtype: Any = np.float64,
-    method: str = "auto",
-    q: str = "any",
+    method: Method = "auto",
+    q: Form = "any",
     threads: int | None = None,
     device: Any = "cpu",
 ) -> Plan:
@@ -529,6 +663,7 @@ def plan(
     m, n : int
         Rows and columns.
     dtype : float64 or float32
+        The type of the entries.
     method, threads
         As for `qr`.
     q : {'any', 'none', 'explicit', 'reflectors'}
@@ -552,10 +687,10 @@ def plan_route(
     n: int,
     dtype: Any = np.float64,
     memory: float | None = None,
-    work: str = "factor",
+    work: Literal["factor", "least-squares", "svd", "singular-values"] = "factor",
     right_hand_sides: int = 0,
-    method: str = "auto",
-    q: str = "explicit",
+    method: Method = "auto",
+    q: Form = "explicit",
     host_memory: float | None = None,
     files: bool = False,
     threads: int | None = None,
@@ -574,7 +709,9 @@ def plan_route(
         Bytes for matrices and workspace on the device and, for 'cuda', for a larger matrix in the host's memory.
         Default: any number.
     work : {'factor', 'least-squares', 'svd', 'singular-values'}
-        What is computed; 'least-squares' has `right_hand_sides`.
+        What is computed.
+    right_hand_sides : int
+        Their number in 'least-squares'.
     files : bool
         Whether the matrix is in an .npy file and its factors go to files, as by the program `quoin factor`.
 

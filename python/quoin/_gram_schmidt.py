@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class GramSchmidt(Pickled):
     panel_width : int
         Number of columns that are factored together; 0: Quoin chooses.
     dtype : float64 or float32
+        The type of Q and R, to which columns are converted.
     threads : int, optional
         As for `qr`.
 
@@ -57,8 +58,8 @@ class GramSchmidt(Pickled):
         self,
         m: int,
         capacity: int = 0,
-        method: str = "auto",
-        reorthogonalize: str = "off",
+        method: Literal["auto", "mgs", "cgs"] = "auto",
+        reorthogonalize: Literal["off", "selective", "always"] = "off",
         panel_width: int = 0,
         dtype: Any = np.float64,
         threads: int | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 from ._arguments import flag, pivoting_limits, threads_number
 from ._arrays import exactly_2d, located, to_float
 from ._results import CURResult, InterpolativeResult
+from ._types import A, Kind
 
 
 def _decompose(
@@ -25,13 +26,13 @@ def _decompose(
 
 
 def interpolative(
-    a: Any,
+    a: A,
     rank: int | None = None,
     rtol: float | None = None,
-    pivoting: str = "auto",
+    pivoting: Kind = "auto",
     threads: int | None = None,
     check_finite: bool = True,
-) -> InterpolativeResult:
+) -> InterpolativeResult[A]:
     """An interpolative decomposition: some columns of `a`, and how the others are made of them.
 
     Parameters
@@ -73,13 +74,13 @@ def interpolative(
 
 
 def cur(
-    a: Any,
+    a: A,
     rank: int | None = None,
     rtol: float | None = None,
-    pivoting: str = "auto",
+    pivoting: Kind = "auto",
     threads: int | None = None,
     check_finite: bool = True,
-) -> CURResult:
+) -> CURResult[A]:
     """A CUR decomposition: columns of `a`, rows of `a`, and a small matrix between them.
 
     Parameters

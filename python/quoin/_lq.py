@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
-from ._arguments import one_of
+from ._arguments import numpys_mode, one_of
 from ._arrays import at_least_2d, on_host, to_float
 from ._errors import NonFiniteEntry
 from ._functions import qr
 from ._results import LQResult, QLResult, RQResult
+from ._types import A, Method, Thin
 
 
 def _by_qr(function: str, a: Any, mode: str, transpose: bool, reverse: bool, options: tuple[Any, ...]) -> Any:
     """Returns Q and the triangle of `function`, or the triangle alone, by QR of A or Aᵀ, with reversed columns."""
     modes = {"reduced": "reduced", "complete": "complete", function.replace("q", ""): "r"}
-    one_of("mode", mode, *modes)
+    mode = one_of("mode", numpys_mode(mode), *modes)
     method, threads, check_finite, positive = options
     a, place = on_host(a, function)
     a = at_least_2d(to_float(a, function))
@@ -36,6 +37,18 @@ def _by_qr(function: str, a: Any, mode: str, transpose: bool, reverse: bool, opt
     return place.give_back(R) if Q is None else (place.give_back(Q), place.give_back(R))
 
 
+@overload
+def lq(
+    a: A, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    positive: bool = False,
+) -> LQResult[A]: ...
+@overload
+def lq(
+    a: A, mode: Literal["l"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    positive: bool = False,
+) -> A: ...
+
+
 def lq(
     a: Any,
     mode: str = "reduced",
@@ -51,7 +64,8 @@ def lq(
     a : array_like, shape (..., M, N)
         In the host's memory; types and layouts as for `qr`.
     mode : {'reduced', 'complete', 'l'}
-        L (..., M, K) and Q (..., K, N), K = min(M, N); L (..., M, N) and Q (..., N, N); or L alone.
+        L (..., M, K) and Q (..., K, N), K = min(M, N); L (..., M, N) and Q (..., N, N); or L alone. SciPy's names
+        'economic' and 'full' stand for the first two.
     method, threads, check_finite, positive
         As for `qr`.
 
@@ -77,6 +91,18 @@ def lq(
     return factors if mode == "l" else LQResult(*reversed(factors))
 
 
+@overload
+def rq(
+    a: A, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    positive: bool = False,
+) -> RQResult[A]: ...
+@overload
+def rq(
+    a: A, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    positive: bool = False,
+) -> A: ...
+
+
 def rq(
     a: Any,
     mode: str = "reduced",
@@ -93,7 +119,7 @@ def rq(
         As for `lq`.
     mode : {'reduced', 'complete', 'r'}
         R (..., M, K) and Q (..., K, N), K = min(M, N); R (..., M, N) and Q (..., N, N); or R alone. The triangle's
-        diagonal ends in R's last row and column. The 'reduced' mode is SciPy's 'economic', 'complete' its 'full'.
+        diagonal ends in R's last row and column.
 
     Returns
     -------
@@ -115,6 +141,18 @@ def rq(
     """
     factors = _by_qr("rq", a, mode, True, True, (method, threads, check_finite, positive))
     return factors if mode == "r" else RQResult(*reversed(factors))
+
+
+@overload
+def ql(
+    a: A, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    positive: bool = False,
+) -> QLResult[A]: ...
+@overload
+def ql(
+    a: A, mode: Literal["l"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
+    positive: bool = False,
+) -> A: ...
 
 
 def ql(

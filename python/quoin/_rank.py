@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from ._arguments import rcond_number
 from ._arrays import exactly_2d, located, to_float
 from ._functions import factor, svd
+from ._types import A, Floats, Numbers
 
 
 def _svd_and_rank(function: str, a: Any, name: str, tolerance: float | None, vectors: bool = True) -> tuple[Any, int]:
@@ -43,6 +44,12 @@ def matrix_rank(a: Any, rtol: float | None = None) -> int:
     return _svd_and_rank("matrix_rank", a, "rtol", rtol, vectors=False)[1]
 
 
+@overload
+def pinv(a: Numbers, rtol: float | None = None) -> Floats: ...
+@overload
+def pinv(a: A, rtol: float | None = None) -> A: ...
+
+
 def pinv(a: Any, rtol: float | None = None) -> Any:
     """The Moore-Penrose pseudoinverse A⁺ (N, M), as numpy.linalg.pinv, from the SVD by QR.
 
@@ -71,6 +78,12 @@ def pinv(a: Any, rtol: float | None = None) -> Any:
     return (Vh[:rank].T / S[:rank]) @ U[:, :rank].T
 
 
+@overload
+def orth(a: Numbers, rcond: float | None = None) -> Floats: ...
+@overload
+def orth(a: A, rcond: float | None = None) -> A: ...
+
+
 def orth(a: Any, rcond: float | None = None) -> Any:
     """An orthonormal basis of the range of A (M, rank), as scipy.linalg.orth: the left singular vectors.
 
@@ -90,6 +103,12 @@ def orth(a: Any, rcond: float | None = None) -> Any:
     """
     f, rank = _svd_and_rank("orth", a, "rcond", rcond)
     return f.U[:, :rank]
+
+
+@overload
+def null_space(a: Numbers, rcond: float | None = None) -> Floats: ...
+@overload
+def null_space(a: A, rcond: float | None = None) -> A: ...
 
 
 def null_space(a: Any, rcond: float | None = None) -> Any:

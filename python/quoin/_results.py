@@ -4,61 +4,70 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
 from ._arrays import OnHost, Place
 from ._errors import NumericalBreakdown
+from ._types import A, Indices
+
+if TYPE_CHECKING:
+
+    class _NumPys(tuple[A, A, int, A]): ...
+
+else:
+
+    class _NumPys(Sequence, Generic[A]): ...
 
 
-class QRResult(NamedTuple):
+class QRResult(NamedTuple, Generic[A]):
     """Q and R of A = QR, as numpy.linalg.qr returns them."""
 
-    Q: Any
-    R: Any
+    Q: A
+    R: A
 
 
-class PivotedQRResult(NamedTuple):
+class PivotedQRResult(NamedTuple, Generic[A]):
     """Q, R and the permutation P of `qr` with pivoting: A[:, P] = Q R."""
 
-    Q: Any
-    R: Any
-    P: Any
+    Q: A
+    R: A
+    P: Indices
 
 
-class LQResult(NamedTuple):
+class LQResult(NamedTuple, Generic[A]):
     """L and Q of A = L Q."""
 
-    L: Any
-    Q: Any
+    L: A
+    Q: A
 
 
-class RQResult(NamedTuple):
+class RQResult(NamedTuple, Generic[A]):
     """R and Q of A = R Q, as scipy.linalg.rq returns them."""
 
-    R: Any
-    Q: Any
+    R: A
+    Q: A
 
 
-class QLResult(NamedTuple):
+class QLResult(NamedTuple, Generic[A]):
     """Q and L of A = Q L."""
 
-    Q: Any
-    L: Any
+    Q: A
+    L: A
 
 
-class RawQRResult(NamedTuple):
+class RawQRResult(NamedTuple, Generic[A]):
     """LAPACK's reflectors. h is V and R transposed, as numpy.linalg.qr(mode="raw") returns them."""
 
-    h: Any
-    tau: Any
+    h: A
+    tau: A
 
 
-class LstsqResult(Sequence):
+class LstsqResult(_NumPys[A]):
     """The solution of min ‖A x − b‖₂. It unpacks to the four values of numpy.linalg.lstsq: x, residuals, rank and s.
 
-    Copies and pickles have `s` as an array.
+    Copies and pickles have `s` as an array. The types are for one matrix.
 
     Attributes
     ----------
@@ -85,9 +94,9 @@ class LstsqResult(Sequence):
 
     def __init__(
         self,
-        x: Any,
-        residual_norms: Any,
-        condition: Any,
+        x: A,
+        residual_norms: A,
+        condition: float,
         report: Report | None,
         dependent: list[int] | None,
         **numpys: Callable[[], Any],
@@ -97,17 +106,17 @@ class LstsqResult(Sequence):
         self._numpys = numpys  # functions that compute residuals, rank and s at the first access
 
     @functools.cached_property
-    def residuals(self) -> Any:
+    def residuals(self) -> A:
         """‖A x − b‖₂² of each right-hand side, as NumPy returns them."""
         return self._numpys["residuals"]()
 
     @functools.cached_property
-    def rank(self) -> Any:
+    def rank(self) -> int:
         """The rank that `rcond` decides, or 0 if NaN or Inf leave it unknown."""
         return self._numpys["rank"]()
 
     @functools.cached_property
-    def s(self) -> Any:
+    def s(self) -> A:
         """The singular values of A, descending, computed from R at the first access."""
         return self._numpys["s"]()
 
@@ -129,27 +138,27 @@ class LstsqResult(Sequence):
         return {name: value for name, value in self.__dict__.items() if name != "_numpys"}
 
 
-class SVDResult(NamedTuple):
+class SVDResult(NamedTuple, Generic[A]):
     """U, S and Vh of A = U diag(S) Vh, as numpy.linalg.svd returns them."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: A
+    S: A
+    Vh: A
 
 
-class InterpolativeResult(NamedTuple):
+class InterpolativeResult(NamedTuple, Generic[A]):
     """Columns of A and X (K, N) such that A ≈ A[:, columns] @ X."""
 
-    columns: Any
-    X: Any
+    columns: Indices
+    X: A
 
 
-class CURResult(NamedTuple):
+class CURResult(NamedTuple, Generic[A]):
     """Columns and rows of A, and U (K, K), such that A ≈ A[:, columns] @ U @ A[rows]."""
 
-    columns: Any
-    rows: Any
-    U: Any
+    columns: Indices
+    rows: Indices
+    U: A
 
 
 class Report(NamedTuple):

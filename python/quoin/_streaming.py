@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Literal
+from typing import Any
 
 from ._arguments import gpu_number, shown, solver, threads_number
 from ._arrays import (
@@ -19,6 +19,7 @@ from ._arrays import (
 from ._errors import InvalidArgument
 from ._pickles import Pickled
 from ._results import LstsqResult, solution
+from ._types import Deficient
 
 
 class _Stream(Pickled):
@@ -190,7 +191,7 @@ class StreamingR(_Stream):
                 self._stream.merge(*arguments, self._place.where(self._threads))
         return self
 
-    def solve(self, rcond: float | None = None, deficient: Literal["solve", "error"] = "solve") -> LstsqResult:
+    def solve(self, rcond: float | None = None, deficient: Deficient = "solve") -> LstsqResult:
         """The minimiser of ‖A x − b‖₂ over all rows so far.
 
         rcond, deficient and the result are as for `quoin.lstsq`.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ._arguments import flag, integer, one_of, threads_number
 from ._arrays import exactly_2d, located_beside, on_host, to_float
 from ._results import QRResult
+from ._types import A
 
 
 class _Factors:
@@ -36,8 +37,8 @@ class _Factors:
 
 
 def qr_insert(
-    Q: Any, R: Any, u: Any, k: int, which: str = "row", threads: int | None = None, check_finite: bool = True
-) -> QRResult:
+    Q: A, R: A, u: Any, k: int, which: Literal["row", "col"] = "row", threads: int | None = None, check_finite: bool = True
+) -> QRResult[A]:
     """Q and R after rows or columns are inserted in A = Q R, as scipy.linalg.qr_insert.
 
     Parameters
@@ -81,8 +82,8 @@ def qr_insert(
 
 
 def qr_delete(
-    Q: Any, R: Any, k: int, p: int = 1, which: str = "row", threads: int | None = None, check_finite: bool = True
-) -> QRResult:
+    Q: A, R: A, k: int, p: int = 1, which: Literal["row", "col"] = "row", threads: int | None = None, check_finite: bool = True
+) -> QRResult[A]:
     """Q and R after rows or columns of A = Q R are deleted, as scipy.linalg.qr_delete.
 
     Parameters
@@ -123,7 +124,7 @@ def qr_delete(
     return f.updated(begin, begin + integer("p", p, 0, size - begin), rows)
 
 
-def qr_update(Q: Any, R: Any, u: Any, v: Any, threads: int | None = None, check_finite: bool = True) -> QRResult:
+def qr_update(Q: A, R: A, u: Any, v: Any, threads: int | None = None, check_finite: bool = True) -> QRResult[A]:
     """Q and R of A + u vᵀ for A = Q R, as scipy.linalg.qr_update.
 
     Parameters

@@ -32,6 +32,7 @@ from ._arguments import flag, integer, one_of, rcond_number, shown, threads_numb
 from ._arrays import to_float
 from ._errors import InvalidArgument, NonFiniteEntry
 from ._results import LstsqResult, QRResult, SVDResult
+from ._types import Method
 from ._streaming import StreamingR
 
 __all__ = ["lstsq", "qr", "svd"]
@@ -39,7 +40,7 @@ __all__ = ["lstsq", "qr", "svd"]
 def qr(
     a: Any,
     mode: Literal["reduced", "r"] = "reduced",
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = 1,
     check_finite: bool = True,
     fan_in: int = 4,
@@ -83,7 +84,7 @@ def qr(
 def svd(
     a: Any,
     compute_uv: bool = True,
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = 1,
     check_finite: bool = True,
     fan_in: int = 4,
@@ -131,6 +132,7 @@ def lstsq(
     Parameters
     ----------
     a : dask.array.Array, shape (M, N), M >= N
+        Chunks as for `qr`.
     b : dask.array.Array or array_like, shape (M,) or (M, P)
         It is divided into the same chunks of rows as A.
     rcond

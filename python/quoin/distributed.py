@@ -35,6 +35,7 @@ from ._arrays import columns as _columns
 from ._errors import CommunicationFailure, InvalidArgument
 from ._factorization import KeptMatrix
 from ._results import LstsqResult, QRResult, SVDResult, solution
+from ._types import Method
 from ._streaming import StreamingR
 
 __all__ = ["Engine", "Factorization", "GramSchmidt", "factor", "lstsq", "merge", "qr", "svd"]
@@ -405,7 +406,7 @@ def qr(
     a: Any,
     comm: Any = None,
     mode: Literal["reduced"] = "reduced",
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = None,
     check_finite: bool = True,
 ) -> QRResult: ...
@@ -417,7 +418,7 @@ def qr(
     comm: Any = None,
     *,
     mode: Literal["r"],
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = None,
     check_finite: bool = True,
 ) -> Any: ...
@@ -425,7 +426,7 @@ def qr(
 
 @overload
 def qr(
-    a: Any, comm: Any, mode: Literal["r"], method: str = "auto", threads: int | None = None, check_finite: bool = True
+    a: Any, comm: Any, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True
 ) -> Any: ...
 
 
@@ -433,7 +434,7 @@ def qr(
     a: Any,
     comm: Any = None,
     mode: str = "reduced",
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = None,
     check_finite: bool = True,
 ) -> Any:
@@ -545,6 +546,8 @@ class Factorization(KeptMatrix):
             With `trans`, this rank's rows of a matrix, (h, p) or (h,), or a DTensor sharded by rows. Otherwise (K, p)
             or (K,) with K = min(M, N), the same on every rank, or a replicated DTensor. It is converted to the type of
             the factorization, and not changed.
+        trans : bool
+            Whether to multiply by Q₁ᵀ.
 
         Returns
         -------
@@ -596,10 +599,10 @@ class Factorization(KeptMatrix):
 def factor(
     a: Any,
     comm: Any = None,
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = None,
     check_finite: bool = True,
-    q: str = "any",
+    q: Literal["any", "explicit", "none"] = "any",
     r: Literal["all", "root"] = "all",
 ) -> Factorization:
     """Factor A = QR over ranks and keep Q as the method finds it.
@@ -665,7 +668,7 @@ def lstsq(
     b: Any,
     comm: Any = None,
     rcond: float | None = None,
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = None,
     check_finite: bool = True,
 ) -> LstsqResult:
@@ -722,7 +725,7 @@ def svd(
     a: Any,
     comm: Any = None,
     compute_uv: bool = True,
-    method: str = "auto",
+    method: Method = "auto",
     threads: int | None = None,
     check_finite: bool = True,
 ) -> Any:
@@ -821,6 +824,7 @@ class GramSchmidt:
     comm, threads
         As for `qr`.
     dtype : float64 or float32
+        The type of Q and R, to which columns are converted.
 
     Examples
     --------

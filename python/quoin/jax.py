@@ -5,7 +5,7 @@ whole batch), `jax.grad`, `jax.jvp` and `jax.shard_map` along the batch apply. A
 Entries are not checked, so that NaN and Inf propagate. On a GPU, which needs the CUDA backend in the package, work is
 ordered on XLA's stream.
 
-`pip install '.[jax]'` builds the package with this module and installs JAX.
+`pip install '.[jax]'` in a checkout builds the distribution quoin-qr with this module and installs JAX.
 
 >>> import jax, jax.numpy as jnp, quoin.jax
 >>> A = jax.random.normal(jax.random.key(0), (8, 500, 20))

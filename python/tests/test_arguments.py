@@ -26,7 +26,7 @@ def robust_pca(**options):
 def fit(**options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return quoin.RobustPCA(**{"max_iter": 2, **options}).fit(A)
+        return quoin.RobustPCA(**{"max_iterations": 2, **options}).fit(A)
 
 
 def gram_schmidt(k=0, **options):
@@ -69,7 +69,7 @@ OPTIONS = {
     F.lstsq: "rcond:number",
     robust_pca: "pursuit:name route:name lam:number mu:number rho:number tol:number max_iterations:integer max_rank:integer "
                 "threads:integer callback:function",
-    fit: "n_components:integer pursuit:name route:name lam:number mu:number rho:number tol:number max_iter:integer "
+    fit: "n_components:integer pursuit:name route:name lam:number mu:number rho:number tol:number max_iterations:integer "
          "threads:integer",
     lyapunov: "kind:name step:number divergence:number exponents:integer time:number until:number transient:number alignment:number every:integer "
               "seed:integer method:name checkpoint_seconds:number threads:integer f:function callback:function",
@@ -110,7 +110,7 @@ def test_options_of_another_type(function, option, kind):
     (F.lstsq, "rcond", (-5, np.nan)), (solve, "rcond", (-5, np.nan)), (quoin.plan, "m", (-1, 2**63, 10**5000)), (quoin.plan, "n", (-1, 2**64)), (quoin.plan_route, "memory", (0, -1, np.nan, np.inf)),
     (robust_pca, "lam", (0, -1, np.nan, np.inf, 10**400)), (robust_pca, "mu", (0, np.nan)), (robust_pca, "tol", (0, -1, np.nan)),
     (robust_pca, "rho", (1, 0.5, np.nan, np.inf)), (robust_pca, "max_iterations", (0, 2**63)),
-    (robust_pca, "max_rank", (0, -3, 2**63)), (fit, "max_iter", (0, -1)), (fit, "n_components", (0,)), (fit, "tol", (0, -1)),
+    (robust_pca, "max_rank", (0, -3, 2**63)), (fit, "max_iterations", (0, -1)), (fit, "n_components", (0,)), (fit, "tol", (0, -1)),
     (gram_schmidt, "m", (-1,)), (gram_schmidt, "capacity", (-1,)), (gram_schmidt, "panel_width", (-1, 2**63)),
     (gram_schmidt, "k", (-1,)), (lyapunov, "step", (0, -1, np.nan, np.inf)), (lyapunov, "time", (0, -1, np.nan, np.inf)), (lyapunov, "until", (0, -1, np.nan, np.inf)),
     (lyapunov, "divergence", (np.nan,)),
@@ -144,7 +144,7 @@ def test_integers_of_numpy_and_numbers_of_any_type_are_taken():
     assert np.array_equal(quoin.qr(A, threads=np.int8(2), check_finite=np.True_).R, quoin.qr(A).R)
     assert quoin.lstsq(A, A, rcond=np.float32(0.0)).x.shape == quoin.lstsq(A, A, rcond=0).x.shape
     assert quoin.plan(np.int64(12), np.uint8(3)) == quoin.plan(12, 3)
-    assert robust_pca(lam=np.array(0.5)).lambda_ == 0.5
+    assert robust_pca(lam=np.array(0.5)).lam == 0.5
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "float16", "int64"])
@@ -180,7 +180,7 @@ def test_sparse_matrices():
 
 
 def test_names_that_there_are():
-    for call, names in ((lambda: quoin.qr(A, mode="full"), "mode must be 'reduced', 'complete', 'r' or 'raw', and is 'full'"),
+    for call, names in ((lambda: quoin.qr(A, mode="thin"), "mode must be 'reduced', 'complete', 'r' or 'raw', and is 'thin'"),
                         (lambda: F.apply(A, side="top"), "side must be 'left' or 'right', and is 'top'"),
                         (lambda: lyapunov(kind="orbit"), "kind must be 'flow' or 'map', and is 'orbit'"),
                         (lambda: quoin.factor(A, q="all"), "q must be 'any', 'none', 'explicit' or 'reflectors', and is 'all'"),
@@ -197,12 +197,12 @@ def test_names_that_there_are():
 def test_arrays_of_other_dimensions(shape):
     array = np.ones(shape)
     basis = quoin.GramSchmidt(12)
-    for call in (quoin.svd, lambda b: quoin.lstsq(A, b), F.apply, F.lstsq,
+    for call in (lambda b: quoin.lstsq(A, b), F.apply, F.lstsq,
                  lambda a: quoin.StreamingR().partial_fit(a), lambda b: quoin.StreamingR().partial_fit(A, b),
                  lambda a: quoin.StreamingQR().partial_fit(a), basis.append, basis.orthogonalize, quoin.robust_pca):
         with pytest.raises(np.linalg.LinAlgError, match=f"{len(shape)}-dimensional array given"):
             call(array)
-    for call in (quoin.factor, lambda a: quoin.lstsq(a, A)):
+    for call in (quoin.factor, quoin.svd, lambda a: quoin.lstsq(a, A)):
         with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
             call(np.ones(3))
     with pytest.raises(quoin.InvalidArgument, match=f"x0 must have one dimension, and has {len(shape)}"):
@@ -252,7 +252,9 @@ def test_what_numpy_and_scipy_have_and_quoin_has_not():
     values = quoin.svd(A, compute_uv=False, full_matrices=True)  # as NumPy's, which does not look at full_matrices then
     assert np.array_equal(values, quoin.svd(A, compute_uv=False))
     with pytest.raises(quoin.InvalidArgument, match="thin"):
-        quoin.svd(A, full_matrices=True)
+        quoin.svd(A, full_matrices=True, rank=2)
+    with pytest.raises(quoin.InvalidArgument, match="give rank instead"):
+        quoin.svd(np.stack([A, A]), rtol=0.1)
     assert np.array_equal(quoin.qr(A, pivoting=False).R, quoin.qr(A).R)
     for value in (*FLAGS, "least", b"greedy"):
         with pytest.raises((TypeError, quoin.InvalidArgument)) as caught:

@@ -185,7 +185,7 @@ def test_what_does_not_fit(rng, matrices):
         with pytest.raises(TypeError, match=f"quoin.{function.__name__} supports"):
             function([np.eye(3), np.eye(2, dtype=complex)])
     with pytest.raises(quoin.InvalidArgument, match="mode"):
-        quoin.qr(matrices, "economic")
+        quoin.qr(matrices, "thin")
     with pytest.raises(np.linalg.LinAlgError, match="0-dimensional"):
         quoin.lstsq(A, 1.0)
     with pytest.raises(TypeError, match="pickled"):

@@ -462,6 +462,15 @@ def test_lstsq_and_svd(rng, library, shape, dtype):
     assert_orthonormal(np.ascontiguousarray(Vh.T))
     assert_near((wide(U) * wide(S)) @ wide(Vh), A, k)
     assert_near(library.get(quoin.svd(library.put(A), compute_uv=False)), S, k)
+    values, right = (library.get(array) for array in quoin.svd(library.put(A), "vh"))
+    assert_near(values, S, k)
+    assert_orthonormal(right.T)
+    (m, n), both = shape, np.stack([A, 2 * A])
+    U, S, Vh = (library.get(array) for array in quoin.svd(library.put(both), full_matrices=True))
+    assert U.shape == (2, m, m) and Vh.shape == (2, n, n)
+    assert_orthonormal(U)
+    assert_orthonormal(np.swapaxes(Vh, -1, -2))
+    assert_product(U[..., :k] * S[:, None, :], Vh[:, :k], both)
 
 
 def test_streams_of_rows(rng, library):
@@ -632,7 +641,7 @@ def assert_pursued(library, ours, M, theirs):
     assert all(isinstance(part, library.kind) for part in ours[:3])
     assert all(part.shape == M.shape and part.dtype == M.dtype for part in (L, S, Y))
     assert (ours.end, ours.rank) == (theirs.end, theirs.rank)
-    assert abs(ours.iterations - theirs.iterations) <= 1 and ours.lambda_ == pytest.approx(theirs.lambda_, rel=1e-15)
+    assert abs(ours.iterations - theirs.iterations) <= 1 and ours.lam == pytest.approx(theirs.lam, rel=1e-15)
     assert ours.objective == pytest.approx(theirs.objective, rel=1e-4)
     known = np.isfinite(M)
     residual = np.linalg.norm((wide(L) + wide(S) - wide(M))[known]) / np.linalg.norm(wide(M)[known])
@@ -887,7 +896,7 @@ def test_the_estimators_scores_do_not_see_gross_errors(rng, library):
     assert np.allclose(library.get(pca.transform(library.put(rows))), scores, rtol=0, atol=1e-5)
     assert library.get(pca.transform(library.put(clean.astype(np.float32)))).dtype == np.float64
     with pytest.warns(RuntimeWarning, match="1 iterations"):
-        pca.set_params(max_iter=1).transform(library.put(rows + 1))
+        pca.set_params(max_iterations=1).transform(library.put(rows + 1))
 
 
 def test_what_the_estimator_refuses(rng, library):
@@ -911,7 +920,7 @@ def test_what_the_estimator_refuses(rng, library):
     nothing = quoin.RobustPCA().fit(library.put(np.zeros((4, 3))))
     assert nothing.n_components_ == 0 and nothing.transform(library.put(np.ones((2, 3)))).shape == (2, 0)
     with pytest.warns(RuntimeWarning, match="iteration-limit"):
-        few = quoin.RobustPCA(max_iter=2).fit(library.put(X > 0))
+        few = quoin.RobustPCA(max_iterations=2).fit(library.put(X > 0))
     assert library.get(few.components_).dtype == np.float64
 
 

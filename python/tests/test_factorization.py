@@ -239,6 +239,30 @@ def test_svd(rng, shape, dtype):
         assert np.abs(S - reference.S).max() <= bound(A) * S[0]
         assert_product(U * S, Vh, A)
     assert np.allclose(quoin.svd(A, compute_uv=False), S, rtol=0, atol=bound(A) * (S[0] if S.size else 1))
+    values, right = quoin.svd(A, "vh")
+    assert values.shape == S.shape and right.shape == Vh.shape and values.dtype == right.dtype == dtype
+    assert_orthonormal(right.T)
+    assert np.allclose(values, S, rtol=0, atol=bound(A) * (S[0] if S.size else 1))
+    # A Vᵀ = U S: its columns are orthogonal and have the singular values as their norms
+    gram = np.float64(right) @ A.T @ A @ np.float64(right).T
+    assert np.abs(gram - np.diag(np.float64(values) ** 2)).max(initial=0) <= bound(A) * (S[0] if S.size else 1) ** 2
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9)])
+def test_svd_of_a_stack_is_that_of_its_matrices(rng, shape):
+    stack = rng.standard_normal((2, 3, *shape))
+    for options in ({}, {"full_matrices": True}, {"rank": 2}, {"compute_uv": "vh"}, {"compute_uv": False}):
+        whole = quoin.svd(stack, **options)
+        for index in np.ndindex(2, 3):
+            one = quoin.svd(stack[index], **options)
+            for array, part in zip([whole] if options.get("compute_uv") is False else whole,
+                                   [one] if options.get("compute_uv") is False else one):
+                exact = "rank" in options or options.get("full_matrices")  # both by the same calls
+                assert np.array_equal(array[index], part) if exact else np.allclose(np.abs(array[index]), np.abs(part), rtol=0, atol=1e-13)
+    stack[1, 0, 3, 2] = np.nan
+    for compute_uv in (True, "vh", False):
+        with pytest.raises(quoin.NonFiniteEntry, match="matrix 3 of the batch .* row 3, column 2"):
+            quoin.svd(stack, compute_uv)
 
 
 def test_plan():

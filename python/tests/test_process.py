@@ -273,3 +273,27 @@ def test_every_public_name_is_documented():
     for name in quoin.__all__:
         assert getattr(quoin, name).__doc__
     assert (pathlib.Path(quoin.__file__).parent / "py.typed").exists()
+
+
+def test_package_without_its_compiled_module_names_the_distribution(tmp_path):
+    (tmp_path / "quoin").mkdir()
+    for file in pathlib.Path(quoin.__file__).parent.glob("*.py"):
+        (tmp_path / "quoin" / file.name).write_text(file.read_text())
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    child = subprocess.run([sys.executable, "-c", "import quoin"], env=environment, capture_output=True, text=True)
+    assert child.returncode == 1
+    assert child.stderr.splitlines()[-1].startswith("ImportError: quoin's compiled module _core is not beside ")
+    assert "install the distribution quoin-qr" in child.stderr
+
+
+def test_console_script_becomes_the_program(tmp_path):
+    call = "import sys; from quoin import _program; _program.__file__ = sys.argv.pop(1); _program.main()"
+    command = [sys.executable, "-c", call, str(tmp_path / "_program.py"), "plan", "--help"]
+    missing = subprocess.run(command, capture_output=True, text=True)
+    assert missing.returncode == 1 and "built without the program (QUOIN_BUILD_CLI=ON)" in missing.stderr
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "quoin"
+    program.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
+    program.chmod(0o755)
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 7 and found.stdout == "plan --help\n"

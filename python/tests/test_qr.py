@@ -218,12 +218,27 @@ def test_fewer_than_two_dimensions(A):
         quoin.qr(A)
 
 
-@pytest.mark.parametrize("arguments", [{"mode": "economic"}, {"mode": None}, {"method": "qr"}, {"threads": 0},
+@pytest.mark.parametrize("arguments", [{"mode": "thin"}, {"mode": None}, {"method": "qr"}, {"threads": 0},
                                        {"threads": -2}])
 def test_arguments_out_of_their_domain(arguments):
     with pytest.raises(quoin.InvalidArgument, match=next(iter(arguments))) as caught:
         quoin.qr(np.eye(3), **arguments)
     assert isinstance(caught.value, ValueError) and isinstance(caught.value, quoin.Error)
+
+
+def test_scipys_names_of_modes_and_options(rng):
+    A = rng.standard_normal((30, 4))
+    for mine, scipys in (("reduced", "economic"), ("complete", "full")):
+        for pivoting in (False, True):
+            expected = quoin.qr(A, mine, pivoting=pivoting)
+            assert all(map(np.array_equal, quoin.qr(A.copy(), mode=scipys, pivoting=pivoting, overwrite_a=True), expected))
+        assert all(map(np.array_equal, quoin.qr([A, A[:3]], scipys).R, quoin.qr([A, A[:3]], mine).R))
+        for function in (quoin.lq, quoin.rq, quoin.ql):
+            assert all(map(np.array_equal, function(A, scipys), function(A, mine)))
+    before = A.copy()
+    assert np.array_equal(quoin.svd(A, compute_uv=False, overwrite_a=True), quoin.svd(A, compute_uv=False))
+    assert np.array_equal(quoin.lstsq(A, A[:, 0], overwrite_a=True).x, quoin.lstsq(A, A[:, 0]).x)
+    assert np.array_equal(A, before)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -31,7 +31,7 @@ def test_both_parts_are_recovered(rng, route, shape, order, dtype):
     tol = 1e-5 if dtype == np.float32 else 1e-7
     assert result.end == "converged" and result.rank == 3
     assert result.residual <= tol
-    assert result.lambda_ == pytest.approx(1 / np.sqrt(max(shape)), rel=1e-15)
+    assert result.lam == pytest.approx(1 / np.sqrt(max(shape)), rel=1e-15)
     for part in (result.L, result.S, result.Y):
         assert part.shape == shape and part.dtype == dtype and part.flags[f"{order}_CONTIGUOUS"]
     # what the residual bounds is amplified by some condition number of the problem
@@ -45,7 +45,7 @@ def test_the_objective_is_that_of_its_parts(rng):
     M = sum(mixture(rng, 120, 30))
     result = quoin.robust_pca(M, lam=0.1)
     expected = np.linalg.svd(result.L, compute_uv=False).sum() + 0.1 * np.abs(result.S).sum()
-    assert result.lambda_ == 0.1 and result.objective == pytest.approx(expected, rel=1e-12)
+    assert result.lam == 0.1 and result.objective == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("layout", [
@@ -233,7 +233,7 @@ def test_scores_minimise_the_1_norm(rng):
     """Against linear programming; the rows have no sparse error, and so no exact answer."""
     optimize = pytest.importorskip("scipy.optimize")
     n, r = 25, 3
-    pca = quoin.RobustPCA(n_components=r, tol=1e-6, max_iter=100000)
+    pca = quoin.RobustPCA(n_components=r, tol=1e-6, max_iterations=100000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a matrix of rank 3 is far from a normal one
         pca.fit(rng.standard_normal((60, n)))
@@ -249,10 +249,10 @@ def test_scores_minimise_the_1_norm(rng):
 def test_fit_and_transform_warn_where_they_do_not_converge(rng):
     X = sum(mixture(rng, 60, 20))
     with pytest.warns(RuntimeWarning, match="iteration-limit after 3 iterations"):
-        pca = quoin.RobustPCA(max_iter=3).fit(X)
+        pca = quoin.RobustPCA(max_iterations=3).fit(X)
     with pytest.warns(RuntimeWarning, match="3 iterations") as caught:
         pca.transform(X)
-        quoin.RobustPCA(max_iter=3).fit(X)
+        quoin.RobustPCA(max_iterations=3).fit(X)
     assert [warning.filename for warning in caught] == 2 * [__file__]  # the caller's line, not one of quoin
 
 
@@ -260,7 +260,7 @@ def test_parameters():
     pca = quoin.RobustPCA(n_components=2, lam=0.3)
     assert repr(pca) == "RobustPCA(n_components=2, lam=0.3)" and repr(quoin.RobustPCA()) == "RobustPCA()"
     parameters = pca.get_params()
-    assert parameters["n_components"] == 2 and parameters["max_iter"] == 1000
+    assert parameters["n_components"] == 2 and parameters["max_iterations"] == 1000
     assert parameters == pca.get_params(deep=False)
     assert pca.set_params(tol=1e-3, rho=1.2) is pca and (pca.tol, pca.rho) == (1e-3, 1.2)
     assert quoin.RobustPCA(**pca.get_params()).get_params() == pca.get_params()
@@ -322,7 +322,7 @@ def test_names_of_features(rng):
 
 def test_a_fitted_estimator_pickles(rng):
     X = sum(mixture(rng, 60, 20))
-    pca = quoin.RobustPCA(n_components=2, max_iter=60)
+    pca = quoin.RobustPCA(n_components=2, max_iterations=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pca.fit(X)
@@ -349,3 +349,13 @@ def test_in_a_pipeline_of_scikit_learn(rng):
     y = L[:, 0] - L[:, 7]
     assert model.fit(L + S, y).score(L + S, y) > 1 - 1e-6
     assert sklearn.base.clone(model)[0].get_params() == model[0].get_params()
+
+
+def test_old_names_are_deprecated():
+    M = np.random.default_rng(0).standard_normal((30, 10))
+    with pytest.warns(DeprecationWarning, match="max_iter is now called max_iterations"):
+        old = quoin.RobustPCA(max_iter=5000).fit(M)
+    assert old.n_iter_ == quoin.RobustPCA(max_iterations=5000).fit(M).n_iter_
+    result = quoin.robust_pca(M)
+    with pytest.warns(DeprecationWarning, match="lambda_ is now called lam"):
+        assert result.lambda_ == result.lam

@@ -2,13 +2,17 @@
 
 import os
 import pathlib
+import re
 import site
 import subprocess
 import sys
+import typing
 
+import numpy as np
 import pytest
 
 import quoin
+from quoin import _types
 
 pytest.importorskip("mypy")
 
@@ -48,6 +52,34 @@ quoin.plan("100", 4)  # type: ignore[arg-type]
 quoin.qrs(A)  # type: ignore[attr-defined]
 """
 
+# Every expression has a type without Any: arrays are typed by what went in.
+PROGRAM_OF_ARRAYS = """
+import numpy as np
+from numpy.typing import NDArray
+
+import quoin
+
+A: NDArray[np.float64] = np.zeros((20, 4))
+single: NDArray[np.float32] = np.zeros((20, 4), dtype=np.float32)
+f: quoin.Factorization[NDArray[np.float64]] = quoin.factor(A, method="tsqr")
+Q, R = quoin.qr(A)
+product: NDArray[np.float64] = f.q() @ f.R + Q @ R + f.q[:, :4] @ R
+triangle: NDArray[np.float64] = quoin.qr([[1.0, 2.0], [3.0, 4.0]], mode="r")
+pivoted: NDArray[np.float32] = single[:, quoin.qr(single, pivoting=True).P]
+of_integers: quoin.SVDResult[NDArray[np.float64]] = quoin.svd(np.eye(3, dtype=np.int64), full_matrices=True)
+h, tau = quoin.qr(A, mode="raw")
+x, residuals, rank, s = quoin.lstsq(A, A[:, 0])
+solution: NDArray[np.float64] = f.lstsq(A[:, 0]).x + x
+values: NDArray[np.float32] = quoin.svd(single, compute_uv=False)
+S, Vh = quoin.svd(single, compute_uv="vh")
+L, of_rows = quoin.lq(A.T, mode="economic")
+columns, X = quoin.interpolative(A, rank=2)
+print(product, triangle, pivoted, of_integers.U, h, tau, rank + 1, residuals, solution, values, S, Vh, L, of_rows, columns, X)
+print(quoin.matrix_rank(A), quoin.pinv(A), quoin.orth(A), quoin.null_space(A), f.report.residual, f.plan.method)
+quoin.factor(A, method="qr")  # type: ignore[call-overload]
+quoin.svd(A, rank="3")  # type: ignore[call-overload]
+"""
+
 PROGRAM_WITH_TENSORS = """
 import torch
 
@@ -66,17 +98,25 @@ quoin.torch.qr(1)  # type: ignore[arg-type]
 """
 
 
-@pytest.mark.parametrize("program", [PROGRAM, PROGRAM_WITH_TENSORS], ids=["quoin", "torch"])
+@pytest.mark.parametrize("program", [PROGRAM, PROGRAM_OF_ARRAYS, PROGRAM_WITH_TENSORS], ids=["quoin", "arrays", "torch"])
 def test_mypy_strict(program, tmp_path):
+    options = "disallow_any_expr = True\n" if program is PROGRAM_OF_ARRAYS else ""
     if "torch" in program:
         pytest.importorskip("torch")
     (tmp_path / "program.py").write_text(program)
     # of an installed package mypy reports nothing, and in the build tree it should not either
-    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n[mypy-quoin.*]\nignore_errors = True\n")
+    (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = True\n{options}[mypy-quoin.*]\nignore_errors = True\n")
     folder = str(pathlib.Path(quoin.__file__).parents[1])
-    environment = {key: value for key, value in os.environ.items() if key != "MYPYPATH"}
+    environment = {key: value for key, value in os.environ.items() if key not in ("MYPYPATH", "LD_PRELOAD")}
     if folder not in site.getsitepackages():
         environment["MYPYPATH"] = folder
     command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "program.py"]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_types_name_every_method():
+    with pytest.raises(quoin.InvalidArgument) as refused:
+        quoin.qr(np.eye(2), method="none of them")
+    named = re.findall(r"'([^']*)'", str(refused.value))
+    assert {*named} - {"none of them"} == {*typing.get_args(_types.Method)}

@@ -1,10 +1,13 @@
 #include "lapack/abi.hpp"
 
 #include <link.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -25,6 +28,36 @@ bool verbose() {
     static const bool asked = flag("QUOIN_VERBOSE", false);
     return asked;
 }
+
+/// Counts of the calls by routine, which the destructor prints if QUOIN_REPORT is set. A process without calls prints
+/// only if QUOIN_REPORT is its number.
+class Report {
+public:
+    void add(const char* routine, bool passed_on) {
+        if (!asked_) return;
+        const std::lock_guard lock(mutex_);
+        ++(passed_on ? counts_[routine].passed_on : counts_[routine].computed);
+    }
+    ~Report() {
+        if (!asked_ || (counts_.empty() && std::atol(asked_) != getpid())) return;
+        std::string text =
+            "quoin: calls of LAPACK in process " + std::to_string(getpid()) + (counts_.empty() ? ": none" : ":");
+        for (const auto& [routine, count] : counts_) {
+            text += "\nquoin:   " + routine + ": " + std::to_string(count.computed) + " computed by Quoin, " +
+                    std::to_string(count.passed_on) + " passed on";
+        }
+        std::fprintf(stderr, "%s\n", text.c_str());
+    }
+
+private:
+    struct Count {
+        long computed = 0, passed_on = 0;
+    };
+    const char* asked_ = flag("QUOIN_REPORT", false) ? std::getenv("QUOIN_REPORT") : nullptr;
+    std::mutex mutex_;
+    std::map<std::string, Count> counts_;
+};
+Report report;
 
 /// Returns the paths of the libraries of the process.
 std::vector<std::string> loaded_libraries() {
@@ -119,6 +152,7 @@ Call::Call(const char* routine, Index m, Index n, Index k) : routine_(routine), 
 }
 
 Call::~Call() {
+    report.add(routine_, method_ == passed_on);
     if (!verbose()) return;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     const std::string k = k_ < 0 ? "" : ", k " + std::to_string(k_);

@@ -1,7 +1,8 @@
 #pragma once
 
 // Work of every exported routine around its mathematics: argument errors, workspace sizes, calls of the next LAPACK
-// after this library, and a line to stderr if QUOIN_VERBOSE is set. No exception leaves a routine.
+// after this library, a line to stderr if QUOIN_VERBOSE is set, and counts at the end if QUOIN_REPORT is set.
+// No exception leaves a routine.
 
 #include <dlfcn.h>
 
@@ -70,7 +71,7 @@ bool may_pass_on();
 /// and 1 in a thread that `fork` made.
 int threads();
 
-/// One line for QUOIN_VERBOSE=1, from its construction to its end.
+/// One line for QUOIN_VERBOSE=1, from its construction to its end, and one more in the counts for QUOIN_REPORT.
 class Call {
 public:
     Call(const char* routine, Index m, Index n, Index k = -1);  ///< k = -1: the routine has none
@@ -80,8 +81,9 @@ public:
     const char* routine() const { return routine_; }
 
 private:
+    static constexpr const char* passed_on = "passed on";
     const char* routine_;
-    const char* method_ = "passed on";
+    const char* method_ = passed_on;
     Index m_, n_, k_;
     std::chrono::steady_clock::time_point start_;
 };

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from .. import _core
 from .._arguments import flag, float_type, function, integer, one_of, path_bytes, positive, real, threads_number
 from .._arrays import on_host, to_float
 from .._errors import InvalidArgument
+from .._types import Method
 from ._derivatives import jvp_of
 
 
@@ -117,7 +118,7 @@ def lyapunov(
     jvp: Callable[..., Any] | str | None,
     x0: Any,
     *,
-    kind: str = "flow",
+    kind: Literal["flow", "map"] = "flow",
     step: float = 0.01,
     delay: float | None = None,
     intervals: int = 100,
@@ -129,7 +130,7 @@ def lyapunov(
     alignment: float = 100.0,
     every: int = 10,
     seed: int = 1,
-    method: str = "auto",
+    method: Method = "auto",
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 60.0,
     callback: Callable[[float, float], Any] | None = None,
@@ -151,6 +152,7 @@ def lyapunov(
         f is differentiated by dual numbers; it may use arithmetic, powers and NumPy's functions of one number. With
         'jax' or 'torch', that library differentiates f, and f gets its float64 arrays.
     x0 : array_like, shape (n,)
+        The state at the start.
     kind : {'flow', 'map'}
         Flows are integrated by Dormand and Prince's method of order 5, and the vectors by its derivative.
     step : float
@@ -181,8 +183,9 @@ def lyapunov(
         As for `quoin.qr`.
     checkpoint : path, optional
         A file. If it exists, the run continues from it with the same bits; f, jvp and x0 must be the same as in the run
-        that wrote it. The run is saved to it every `checkpoint_seconds`, at the end, and when an exception or Ctrl-C
-        ends the run.
+        that wrote it. The run is saved to it at the end, and when an exception or Ctrl-C ends it.
+    checkpoint_seconds : float
+        Time between two savings to `checkpoint` during the run.
     callback : callable, optional
         Called as callback(time, fraction) after each factorization. The run stops if it returns a value that is false
         and not None.
@@ -270,7 +273,7 @@ def covariant_lyapunov(
     jvp: Callable[..., Any] | str | None,
     x0: Any,
     *,
-    kind: str = "flow",
+    kind: Literal["flow", "map"] = "flow",
     step: float = 0.01,
     delay: float | None = None,
     intervals: int = 100,

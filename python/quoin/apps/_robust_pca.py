@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Literal, NamedTuple
 
 import numpy as np
 
@@ -43,8 +43,14 @@ class RobustPCAResult(NamedTuple):
     nonzeros: int
     mu: float
     seconds: float
-    lambda_: float
+    lam: float
     end: str
+
+    @property
+    def lambda_(self) -> float:
+        """The earlier name of `lam`, deprecated."""
+        warnings.warn("RobustPCAResult: lambda_ is now called lam", DeprecationWarning, stacklevel=2)
+        return self.lam
 
 
 def _tolerance(tol: float | None, dtype: Any) -> float:
@@ -54,8 +60,8 @@ def _tolerance(tol: float | None, dtype: Any) -> float:
 def robust_pca(
     M: Any,
     *,
-    pursuit: str = "alm",
-    route: str = "auto",
+    pursuit: Literal["alm", "alternating", "stable"] = "alm",
+    route: Literal["auto", "qr", "gram"] = "auto",
     lam: float | None = None,
     mu: float | None = None,
     noise: float | None = None,
@@ -242,8 +248,10 @@ class RobustPCA:
     tol : float, optional
         Bound of the pursuit's residual, and of the duality gap of a row's scores relative to its 1-norm; by default
         1e-7, and 1e-5 in float32.
-    max_iter : int
+    max_iterations : int
         Largest number of iterations of the pursuit, and of `transform`.
+    max_iter : int, optional
+        The earlier name of `max_iterations`, deprecated.
 
     Attributes
     ----------
@@ -272,14 +280,15 @@ class RobustPCA:
         self,
         n_components: int | None = None,
         *,
-        pursuit: str = "alm",
-        route: str = "auto",
+        pursuit: Literal["alm", "alternating", "stable"] = "alm",
+        route: Literal["auto", "qr", "gram"] = "auto",
         lam: float | None = None,
         mu: float | None = None,
         rho: float = 1.5,
         tol: float | None = None,
-        max_iter: int = 1000,
+        max_iterations: int = 1000,
         threads: int | None = None,
+        max_iter: int | None = None,
     ):
         self.n_components = n_components
         self.pursuit = pursuit
@@ -288,8 +297,9 @@ class RobustPCA:
         self.mu = mu
         self.rho = rho
         self.tol = tol
-        self.max_iter = max_iter
+        self.max_iterations = max_iterations
         self.threads = threads
+        self.max_iter = max_iter
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -327,6 +337,12 @@ class RobustPCA:
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
         )
+
+    def _most_iterations(self) -> int:
+        if self.max_iter is None:
+            return integer("max_iterations", self.max_iterations, 1)
+        warnings.warn("RobustPCA: max_iter is now called max_iterations", DeprecationWarning, stacklevel=3)
+        return integer("max_iter", self.max_iter, 1)
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -397,7 +413,7 @@ class RobustPCA:
             mu=self.mu,
             rho=self.rho,
             tol=self.tol,
-            max_iterations=integer("max_iter", self.max_iter, 1),
+            max_iterations=self._most_iterations(),
             max_rank=integer("n_components", self.n_components, 1, optional=True) or None,
             observed=known,
             threads=self.threads,
@@ -426,13 +442,13 @@ class RobustPCA:
         """
         self._require_fitted()
         array, place = self._samples(X, fitting=False)
-        tol, max_iter = _tolerance(self.tol, array.dtype), integer("max_iter", self.max_iter, 1)
+        tol, most = _tolerance(self.tol, array.dtype), self._most_iterations()
         rows, components = self._beside_components(array, place, "transform")
         with place.library.precise():
-            scores, near = _least_absolute_scores(place.library, rows, components, tol, max_iter)
+            scores, near = _least_absolute_scores(place.library, rows, components, tol, most)
         if not near:
             warnings.warn(
-                f"RobustPCA: {max_iter} iterations leave scores further than tol from their minimum",
+                f"RobustPCA: {most} iterations leave scores further than tol from their minimum",
                 RuntimeWarning,
                 stacklevel=2,
             )
