@@ -30,7 +30,7 @@ std::string panel_of(Index m) {
 }  // namespace
 
 template <>
-std::string HostNames::batch(Index m, Index n, ScalarKind) {
+std::string HostNames::batch(Index m, Index n, ScalarKind, BatchOf) {
     if (!HostTuned::in_lanes(m, n)) return "";
     const bool tiny = n <= m && m <= host::tiny_rows;
     return with_instruction_set(tiny ? "a matrix a lane, in registers" : "a matrix a lane", "host/kernels/lanes.hpp");
