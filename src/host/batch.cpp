@@ -155,7 +155,7 @@ Index SmallBatch<T, Host>::factor(Context<Host>& ctx, BatchView<const T> A, Memb
 
 template <class T>
 Index SmallBatch<T, Host>::factor_to(Context<Host>& ctx, Index m, Index n, BatchView<const T> A, Members members,
-                                     bool check_finite, Factor kept, BatchView<T> B, BatchView<T> other) {
+                                     bool check_finite, Factor kept, BatchView<T> B, BatchView<T> other, BatchOf) {
     const SmallBatch one(ctx, m, n, 0);
     const Index k = one.k_, lanes = one.lanes_;
     Arena::Frame frame(ctx.state().arena);
