@@ -116,7 +116,7 @@ private:
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     Index m = 1'000'000, n = 192;
     std::vector<Shape> shapes;
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -142,4 +142,7 @@ int main(int argc, char** argv) {
         study.measure<float>(m, n, shape);
         study.measure<double>(m, n, shape);
     }
+} catch (const Error& error) {
+    std::fprintf(stderr, "tree_tuning: %s\n", error.what());
+    return error_info(error.code()).exit_code;
 }
