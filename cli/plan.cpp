@@ -9,6 +9,7 @@
 #include "json_line.hpp"
 #include "measure/machine_limits.hpp"
 #include "on_device.hpp"
+#include "quoin/study.hpp"
 #include "random_matrix.hpp"
 #include "rank_rate.hpp"
 #include "routes.hpp"
@@ -110,7 +111,8 @@ void run_plan(const Context<D>& ctx, const PlanArguments& arguments, Shape shape
     line.print();
 }
 
-/// Prints the cost of every method out of core with the same memory of a GPU. Needs no GPU.
+/// Prints the cost of every method out of core with the same memory of a GPU, and of blocking, which Zhang and Wu
+/// compare the recursion with. Needs no GPU.
 template <class T>
 void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_unused]] Shape shape) {
 #ifdef QUOIN_HAVE_CUDA
@@ -147,7 +149,7 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
         return print_file_plan(arguments, plan, Device::Cuda);
     }
     bool first = !stream;
-    for (const OutOfCoreMethod method : {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive}) {
+    for (const OutOfCoreMethod method : {OutOfCoreMethod::Householder, OutOfCoreMethod::Recursive, study::Blocking}) {
         const bool slabs = method == OutOfCoreMethod::Householder;
         const bool rounded = given.arithmetic != Arithmetic::Auto && given.arithmetic != Arithmetic::Native &&
                              given.arithmetic != Arithmetic::Corrected;
@@ -167,12 +169,17 @@ void plan_beyond_gpu([[maybe_unused]] const PlanArguments& arguments, [[maybe_un
             if (!json) fmt::print("\n{}: {}\n", to_string(method), refusal.what());
             continue;
         }
-        if (json) {
-            line_of(plan_fields(plan)).print();
-        } else {
-            fmt::print("{}{}\n", first ? "" : "\n", to_string(plan));
-            first = false;
+        JsonLine line = line_of(plan_fields(plan));
+        if (!json) fmt::print("{}{}\n", first ? "" : "\n", to_string(plan));
+        first = false;
+        if (!slabs) {
+            const study::PaperBytes paper = study::paper_bytes(plan, plan.block);
+            line.add("paper_bytes_to_gpu", paper.in).add("paper_bytes_from_gpu", paper.out);
+            if (!json)
+                fmt::print("Zhang and Wu (2021) count {} to the device and {} from it\n", format_byte_size(paper.in),
+                           format_byte_size(paper.out));
         }
+        if (json) line.print();
     }
 #else
     refuse_gpu("Quoin was built without CUDA");
@@ -298,8 +305,9 @@ void add_plan(CLI::App& program) {
         command, "--gpu-memory", arguments->gpu_memory,
         "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the "
         "time\n"
-        "of blocks of rows (for a tall matrix), of householder, and of recursive classical Gram-Schmidt,\n"
-        "beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
+        "of blocks of rows (for a tall matrix), of householder, and of classical Gram-Schmidt by recursion and by "
+        "blocks,\n"
+        "the last two beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
     CLI::Option* const ranks = add_parsed(
         command, "--ranks", "P",
         [arguments](const std::string& text) {

@@ -188,9 +188,11 @@ class Pictures(unittest.TestCase):
                 text = svg.read()
             for expected in ("device, main stream", "80% busy", "panel", "update", "a &lt;b&gt; &amp; c"):
                 self.assertTrue(expected in text, f"the timeline lacks {expected}")
-            timeline.main([path, "--from", "1.1", "--to", "1.4"])
+            timeline.main([path, "--from", "1.1", "--to", "1.4", "--title", "300 x 20"])
             with open(os.path.join(directory, "h100.svg")) as svg:
-                self.assertFalse("&lt;b&gt;" in svg.read())
+                text = svg.read()
+            self.assertFalse("&lt;b&gt;" in text)
+            self.assertTrue("300 x 20" in text, "the title")
             two = [{"pid": pid, "tid": 1, "ph": "M", "name": key, "args": {"name": name}}
                    for pid, rank in ((1, "rank 0"), (2, "rank 1")) for key, name in (("process_name", rank), ("thread_name", "host"))]
             two += [{"pid": pid, "tid": 1, "ph": "X", "name": "wait", "ts": 1000 * pid, "dur": 500} for pid in (1, 2)]

@@ -184,6 +184,11 @@ TEST(ConvergencePlot, DrawsEveryFinitePoint) {
     EXPECT_EQ(convergence_svg(steps).find("tolerance"), std::string::npos);
     EXPECT_EQ(check(convergence_svg(std::span(steps).first(1))), 2u);
     EXPECT_EQ(check(convergence_svg({})), 0u);
+    // with constant μ the dual residual decides, too, and has a curve and a name
+    std::vector<RobustPcaStep> constant = steps;
+    for (RobustPcaStep& step : constant) step.error = step.dual_residual = 10 * step.residual;
+    EXPECT_EQ(check(convergence_svg(constant, 1e-5)), 120u);
+    EXPECT_NE(convergence_svg(constant).find("μ‖S − S′‖ / ‖Y‖"), std::string::npos);
     // a second window's curves begin anew: no line leads back to its first iteration
     std::vector<RobustPcaStep> windows = steps;
     windows.insert(windows.end(), steps.begin(), steps.begin() + 10);

@@ -77,6 +77,27 @@ TYPED_TEST(RobustPcaTest, RecoversBothPartsByEitherRouteOfEitherShape) {
     }
 }
 
+TYPED_TEST(RobustPcaTest, TakesTheRouteThatItReports) {
+    using T = TypeParam;
+    const Mixture<T> mix(400, 60, 3, 0.05);
+    for (const ThresholdRoute route : {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram}) {
+        Trace trace;
+        this->ctx.attach(&trace);
+        this->options.route = route;
+        const RobustPca<T> f = robust_pca<T, Host>(this->ctx, mix.M.view(), this->options);
+        this->ctx.attach(nullptr);
+        EXPECT_NE(f.route, ThresholdRoute::Auto);
+        if (route != ThresholdRoute::Auto) EXPECT_EQ(f.route, route);
+        Index trees = 0;
+        for (const Trace::Span& span : trace.spans()) {
+            trees += span.name == "R by TSQR";
+            EXPECT_NE(span.name, "Gram passes") << "CholeskyQR";
+        }
+        // the spectra of M and of each iterate
+        EXPECT_EQ(trees, f.route == ThresholdRoute::Qr ? f.last.iteration + 1 : 0);
+    }
+}
+
 TYPED_TEST(RobustPcaTest, TheObjectiveIsThatOfItsParts) {
     using T = TypeParam;
     const Mixture<T> mix(200, 40, 2, 0.05);

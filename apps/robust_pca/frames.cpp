@@ -8,11 +8,9 @@
 #include <array>
 #include <utility>
 
-#include "devices.hpp"
 #include "host/entry_norms.hpp"
 #include "robust_pca/gram.hpp"
 #include "robust_pca/pursuit_iteration.hpp"
-#include "robust_pca/tuning.hpp"
 
 namespace quoin {
 
@@ -78,7 +76,7 @@ public:
         : ctx_(ctx),
           w_(windows),
           stable_(options.pursuit == Pursuit::Stable),
-          route_(options.route == ThresholdRoute::Auto ? PursuitTuning<Host>::threshold_route : options.route),
+          route_(route_in_use<Host>(options.route)),
           n_(windows.columns_in_window()),
           height_(block_height<double>(n_)),
           minus_C_(negated<T>(windows.coordinates_.view())),
@@ -147,10 +145,7 @@ public:
         if (route_ == ThresholdRoute::Gram) {
             eigenvectors_of_gram<T>(ctx_, G_.view(), s_, Vt_.view());
         } else {
-            Options r_only;
-            r_only.q = QForm::None;
-            r_only.check_finite = false;
-            Matrix<T> R = qr<T, Host>(ctx_, X_.view(), r_only).r(ctx_);
+            Matrix<T> R = triangle_by_trees<T, Host>(ctx_, X_.view());
             right_singular_vectors<T>(ctx_, R.view(), needs, s_, Vt_.view());
         }
         return s_;
@@ -400,6 +395,7 @@ auto RobustPcaOfFrames<T>::pursue(Context<Host>& ctx, RobustPcaOptions<T> option
     Outcome f;
     f.carried = carried_in_;
     f.lambda = lambda_ = lambda_of(options, rows_, n);
+    f.route = route_in_use<Host>(options.route);
     Steps steps(ctx, *this, options);
     const EntryNorms norms = steps.norms();
     mu_ = 1;

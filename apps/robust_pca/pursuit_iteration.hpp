@@ -17,9 +17,11 @@
 #include <limits>
 #include <vector>
 
+#include "devices.hpp"
 #include "primitives.hpp"
 #include "quoin/apps/robust_pca.hpp"
 #include "robust_pca/pursuit.hpp"
+#include "robust_pca/tuning.hpp"
 
 namespace quoin {
 
@@ -80,6 +82,22 @@ inline Index carried_column(Index i, Index n, Index kept) { return (2 * i + 1) *
 template <class T, class D>
 double lambda_of(const RobustPcaOptions<T, D>& options, Index m, Index n) {
     return options.lambda > 0 ? options.lambda : 1 / std::sqrt(static_cast<double>(std::max(m, n)));
+}
+
+/// Returns the route that D takes for a given one.
+template <class D>
+ThresholdRoute route_in_use(ThresholdRoute given) {
+    return given == ThresholdRoute::Auto ? PursuitTuning<D>::threshold_route : given;
+}
+
+/// Returns R of X by trees of Householder factorizations, which are backward stable for every X.
+template <class T, class D>
+Matrix<T, D> triangle_by_trees(Context<D>& ctx, MatrixView<const T, D> X) {
+    Options options;
+    options.method = X.cols <= Tuning<D>::max_tree_cols ? Method::TSQR : Method::CAQR;
+    options.q = QForm::None;
+    options.check_finite = false;
+    return qr<T, D>(ctx, X, options).r(ctx);
 }
 
 struct PursuitOutcome {

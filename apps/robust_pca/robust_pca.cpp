@@ -22,17 +22,13 @@ namespace {
 template <class T, class D>
 class RightSingular {
 public:
-    RightSingular(Context<D>& ctx, ThresholdRoute route, Index n)
-        : s(n), Vt(ctx, n, n), route_(route == ThresholdRoute::Auto ? PursuitTuning<D>::threshold_route : route) {
+    RightSingular(Context<D>& ctx, ThresholdRoute route, Index n) : s(n), Vt(ctx, n, n), route_(route) {
         set_identity<T>(ctx, 0, Vt.view());
     }
     void find(Context<D>& ctx, MatrixView<const T, D> X, SpectrumNeeds needs) {
         const Span span(ctx, "singular vectors");
         if (route_ == ThresholdRoute::Gram) return gram_eigenvectors<T>(ctx, X, needs, s, Vt.view());
-        Options r_only;
-        r_only.q = QForm::None;
-        r_only.check_finite = false;
-        Matrix<T, D> R = qr<T, D>(ctx, X, r_only).r(ctx);
+        Matrix<T, D> R = triangle_by_trees(ctx, X);
         right_singular_vectors<T>(ctx, R.view(), needs, s, Vt.view());
     }
     std::vector<T> s;
@@ -108,7 +104,7 @@ template <class T, class D>
 class MatrixSteps {
 public:
     MatrixSteps(Context<D>& ctx, MatrixView<const T, D> M, const RobustPcaOptions<T, D>& options, RobustPca<T, D>& f)
-        : ctx_(ctx), M_(M), options_(options), f_(f), x_(ctx, options.route, M.cols), P_(ctx, M.cols, M.cols) {}
+        : ctx_(ctx), M_(M), options_(options), f_(f), x_(ctx, f.route, M.cols), P_(ctx, M.cols, M.cols) {}
 
     Index rows() const { return M_.rows; }
     Index cols() const { return M_.cols; }
@@ -165,6 +161,7 @@ RobustPca<T, D> pursue(Context<D>& ctx, MatrixView<const T, D> M, Matrix<T, D>&&
     f.S = Matrix<T, D>(ctx, M.rows, M.cols);
     f.Y = Matrix<T, D>(ctx, M.rows, M.cols);
     f.lambda = lambda_of(options, M.rows, M.cols);
+    f.route = route_in_use<D>(options.route);
     if (norms.squares == 0) {
         for (auto* matrix : {&f.L, &f.S, &f.Y}) set_zero(ctx, matrix->view());
         return f;

@@ -139,7 +139,7 @@ def plot_rates(cases, out, device):
             rates.plot(blocks, values, color=colour, label=f"{label}, {name}", **drawing)
         speedups.plot(blocks, [by_blocks / by_recursion for by_recursion, by_blocks in (case.fp16("seconds") for case in of_line)],
                       color=GREEN, label=name, **drawing)
-    for ((m, n, block), ratio), marker in zip(PUBLISHED_SPEEDUPS.items(), "XXPd"):
+    for ((m, n, block), ratio), marker in zip(PUBLISHED_SPEEDUPS.items(), "XpPd"):
         shape = thousands(m) + ("²" if m == n else f" × {thousands(n)}")
         speedups.plot(block, ratio, marker, color=GREY, markersize=7, label=f"V100, {shape}: {ratio:g}×")
     speedups.axhline(1, color="black", linewidth=0.8)

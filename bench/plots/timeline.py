@@ -2,10 +2,10 @@
 """Draws a timeline that `quoin ... --trace FILE` wrote, as an SVG and a PNG in its folder: a row for each engine, a bar
 for each span.
 
-    python3 bench/plots/timeline.py TRACE.json [--from MS] [--to MS]
+    python3 bench/plots/timeline.py TRACE.json [--from MS] [--to MS] [--title TEXT]
 
 --from and --to bound the part that is drawn, in milliseconds from the first span. Spans within others are drawn over
-them, lower.
+them, lower. A trace does not say what ran: --title does, by default the file's name.
 """
 
 import argparse
@@ -126,9 +126,10 @@ def main(arguments):
     parser.add_argument("trace")
     parser.add_argument("--from", dest="begin", type=float, default=0.0, metavar="MS")
     parser.add_argument("--to", dest="end", type=float, metavar="MS")
+    parser.add_argument("--title")
     asked = parser.parse_args(arguments)
     out = asked.trace[:-len(".json")] if asked.trace.endswith(".json") else asked.trace
-    draw(read(asked.trace), out, out.split("/")[-1], asked.begin, asked.end)
+    draw(read(asked.trace), out, asked.title or out.split("/")[-1], asked.begin, asked.end)
 
 
 if __name__ == "__main__":

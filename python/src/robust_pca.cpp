@@ -70,7 +70,8 @@ nb::tuple pursue(const Array<T, D>& m, const nb::object& pursuit, const nb::obje
     const auto out = [&](Matrix<T, D>& A) {
         return to_array(home, where, std::move(A), by_rows ? As::Transpose : As::Matrix);
     };
-    return nb::make_tuple(out(f.L), out(f.S), out(f.Y), to_tuple(f.last), f.lambda, to_string(f.end));
+    return nb::make_tuple(out(f.L), out(f.S), out(f.Y), to_tuple(f.last), f.lambda, to_string(f.end),
+                          to_string(f.route));
 }
 
 }  // namespace

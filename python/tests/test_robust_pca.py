@@ -30,6 +30,7 @@ def test_both_parts_are_recovered(rng, route, shape, order, dtype):
     result = quoin.robust_pca(M, route=route)
     tol = 1e-5 if dtype == np.float32 else 1e-7
     assert result.end == "converged" and result.rank == 3
+    assert result.route == ("gram" if route == "auto" else route)
     assert result.residual <= tol
     assert result.lam == pytest.approx(1 / np.sqrt(max(shape)), rel=1e-15)
     for part in (result.L, result.S, result.Y):

@@ -72,7 +72,7 @@ public:
         seconds_in_ += sending.seconds();
         window_ = windows_.pursue(ctx, on_device);
         window_.parts.Y = {};
-        return {window_.parts.last, window_.parts.end, window_.parts.lambda, window_.carried};
+        return {window_.parts.last, window_.parts.end, window_.parts.lambda, window_.parts.route, window_.carried};
     }
     void low_rank_rows(Context<Cuda>& ctx, Range rows, MatrixView<T> L) { fetch(ctx, window_.L().row_block(rows), L); }
     void low_rank(Context<Cuda>& ctx, Index j, std::span<T> l) {

@@ -76,7 +76,7 @@ void run_rpca_matrix(Context<D>& ctx, DeviceInUse& device, const RpcaArguments& 
     directory.keep();
 
     PursuitReport report;
-    report.add(m, n, f.last, f.end, f.lambda);
+    report.add(m, n, f.last, f.end, f.lambda, f.route);
     if (arguments.common.json) {
         JsonLine json;
         json.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype()));
@@ -182,8 +182,10 @@ int main(int argc, char** argv) {
                "stable (M = L + S + Z with noise Z). Default: stable for frames with noise, alm for all else");
     command.add_option("--noise", arguments.noise, "Standard deviation of Z for stable; 0: of frames it is estimated")
         ->capture_default_str();
-    add_choice(command, "--route", arguments.route, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
-               "How the singular values of an iterate are computed: auto, qr or gram")
+    add_choice(
+        command, "--route", arguments.route, {ThresholdRoute::Auto, ThresholdRoute::Qr, ThresholdRoute::Gram},
+        "How the singular values of an iterate are computed: qr (R by a tree of Householder factorizations, backward\n"
+        "stable), gram (from XᵀX, summed in double) or auto (the faster one)")
         ->default_str("auto");
     command.add_option("--lambda", arguments.lambda, "Weight of ‖S‖₁; 0: 1/√max(m, n)")->capture_default_str();
     command.add_option("--mu", arguments.mu, "First μ; 0: Quoin chooses")->capture_default_str();
@@ -298,7 +300,8 @@ int main(int argc, char** argv) {
         "          quoin rpca M.npy --out parts --method alternating\n"
         "\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
-        "residual, objective, lambda and device; for frames also phases (seconds), and with masks precision, recall\n"
+        "residual, objective, lambda, route and device; for frames also phases (seconds), and with masks precision, "
+        "recall\n"
         "and f.");
     command.callback([&] { run_rpca(command, arguments); });
     return command.run(argc, argv);

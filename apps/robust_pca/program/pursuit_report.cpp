@@ -16,9 +16,11 @@ double rate(const RobustPcaStep& step) {
 
 }  // namespace
 
-void PursuitReport::add(Index rows, Index cols, const RobustPcaStep& last, PursuitEnd end, double lambda) {
+void PursuitReport::add(Index rows, Index cols, const RobustPcaStep& last, PursuitEnd end, double lambda,
+                        ThresholdRoute route) {
     windows_.push_back({rows, cols, last, end});
     lambda_ = std::max(lambda_, lambda);
+    route_ = route;
 }
 
 RobustPcaStep PursuitReport::total() const {
@@ -48,7 +50,7 @@ void PursuitReport::add_to(JsonLine& json) const {
         line.add("residual", step.residual).add("objective", step.objective);
     };
     add(json, total(), end());
-    json.add("lambda", lambda_);
+    json.add("lambda", lambda_).add("route", to_string(route_));
     if (windows_.size() < 2) return;
     std::vector<JsonLine> lines;
     for (const Window& window : windows_) add(lines.emplace_back().add("cols", window.cols), window.last, window.end);
@@ -74,6 +76,7 @@ void PursuitReport::print(double tolerance) const {
                entries > 0 ? 100.0 * static_cast<double>(sum.nonzeros) / entries : 0.0);
     fmt::print("residual       {:.3e}\n", sum.residual);
     fmt::print("objective      {:.6g} = ‖L‖_* + λ‖S‖₁, λ = {:.4g}\n", sum.objective, lambda_);
+    fmt::print("route          singular values by {}\n", to_string(route_));
 }
 
 PursuitLine::~PursuitLine() {

@@ -11,13 +11,13 @@ namespace quoin::cli {
 /// The outcome of a pursuit, or of one pursuit for each window of columns.
 class PursuitReport {
 public:
-    /// Adds the rows and columns of a window, and the last step of its pursuit.
-    void add(Index rows, Index cols, const RobustPcaStep& last, PursuitEnd end, double lambda);
+    /// Adds the rows and columns of a window, the last step of its pursuit, and the route that the pursuit took.
+    void add(Index rows, Index cols, const RobustPcaStep& last, PursuitEnd end, double lambda, ThresholdRoute route);
 
     double seconds() const { return total().seconds; }
-    /// Adds end, iterations, seconds, iterations_per_second, rank, nonzeros, residual, objective, lambda: the sum of
-    /// the windows' iterations, seconds, nonzeros and objectives, the largest of the rest; with more than one, all of
-    /// them.
+    /// Adds end, iterations, seconds, iterations_per_second, rank, nonzeros, residual, objective, lambda and route. If
+    /// there are several windows: the sum of iterations, seconds, nonzeros and objectives, the largest of the rest, and
+    /// all windows.
     void add_to(JsonLine& json) const;
     /// Prints the outcome as text.
     void print(double tolerance) const;
@@ -27,6 +27,7 @@ public:
     void keep(State& state) {
         state(windows_);
         state(lambda_);
+        state(route_);
     }
 
 private:
@@ -39,6 +40,7 @@ private:
     PursuitEnd end() const;
     std::vector<Window> windows_;
     double lambda_ = 0;
+    ThresholdRoute route_ = ThresholdRoute::Auto;
 };
 
 /// One line on stderr, rewritten after each iteration, if stderr is a terminal and a pursuit outlasts a second.

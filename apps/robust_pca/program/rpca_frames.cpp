@@ -265,7 +265,7 @@ private:
             return true;
         };
         const auto window = windows_.pursue(ctx_, options);
-        report_.add(format_.bytes(), count + window.carried, window.last, window.end, window.lambda);
+        report_.add(format_.bytes(), count + window.carried, window.last, window.end, window.lambda, window.route);
 
         decisions_.begin_window(window.last.iteration);
         const Stopwatch writing;

@@ -17,7 +17,7 @@ enum class Pursuit {
 /// Methods to compute the singular values and right singular vectors of an iterate X.
 enum class ThresholdRoute {
     Auto,  ///< the faster route by measurement
-    Qr,    ///< R of X by TSQR, and the SVD of R: backward stable
+    Qr,    ///< R of X by a tree of Householder factorizations (TSQR), and the SVD of R: backward stable
     Gram,  ///< eigenvectors of XᵀX, accumulated in double: error √u‖X‖, u of double
 };
 
@@ -68,7 +68,8 @@ struct RobustPca {
     Matrix<T, D> Y;  ///< the multipliers, for a warm start
     RobustPcaStep last;
     PursuitEnd end = PursuitEnd::Converged;
-    double lambda = 0;  ///< the λ in use
+    double lambda = 0;                            ///< the λ in use
+    ThresholdRoute route = ThresholdRoute::Auto;  ///< the route taken, never Auto
 };
 
 /// Solves principal component pursuit: min ‖L‖_* + λ‖S‖₁ subject to L + S = M, for m×n M.

@@ -35,6 +35,7 @@ public:
         RobustPcaStep last;
         PursuitEnd end = PursuitEnd::Converged;
         double lambda = 0;
+        ThresholdRoute route = ThresholdRoute::Auto;
         Index carried = 0;
     };
 

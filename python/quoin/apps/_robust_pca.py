@@ -30,7 +30,10 @@ class RobustPCAStep(NamedTuple):
 
 
 class RobustPCAResult(NamedTuple):
-    """M = L + S, the multipliers Y, the state after the last iteration, and in `end` the reason why it was the last."""
+    """M = L + S, the multipliers Y, the state after the last iteration, and in `end` the reason why it was the last.
+
+    `route` is the route to the singular values, "qr" or "gram".
+    """
 
     L: Any
     S: Any
@@ -45,6 +48,7 @@ class RobustPCAResult(NamedTuple):
     seconds: float
     lam: float
     end: str
+    route: str
 
     @property
     def lambda_(self) -> float:
@@ -87,8 +91,8 @@ def robust_pca(
         for M = L + S + Z with noise Z (Zhou, Li, Wright, Candès and Ma 2010). In the last case Z = M − L − S, and Y is
         0.
     route : {'auto', 'qr', 'gram'}
-        How singular values are computed: by the faster route, from R by TSQR, or from the Gram matrix summed in
-        float64.
+        How singular values are computed: by the faster route; from R by a tree of Householder factorizations (TSQR),
+        which is backward stable; or from the Gram matrix summed in float64.
     lam, mu : float, optional
         λ and the first μ; by default 1/√max(M, N), and the choice of the papers.
     noise : float, optional
