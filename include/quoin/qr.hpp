@@ -114,9 +114,9 @@ private:
 };
 
 /// Factors A = QR for a copy of A (m×n, any m and n, any ld, row-major or column-major). With QForm::None, TSQR and
-/// CholeskyQR2 read a tall A without copying it, and so does `Auto` on a CPU if m >= 2.5n. A row-major A in a GPU's
-/// memory is copied unless one launch factors it. The bits of the result do not depend on the storage order. Blocks
-/// until done.
+/// CholeskyQR2 read a tall A without copying it, and so does `Auto` on a CPU if m >= 2.5n. On a GPU CholeskyQR2 copies
+/// a row-major A of more than 192 columns. The bits of the result do not depend on the storage order. Blocks until
+/// done.
 ///
 /// Householder methods give ‖A − QR‖ = O(nu)‖A‖ and ‖I − QᵀQ‖ = O(nu) for every finite A, as does Gram-Schmidt with
 /// reorthogonalization. CholeskyQR methods give these bounds if certified, and `Auto` returns only certified answers.

@@ -2,8 +2,8 @@
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and partial Gram matrices of X in one pass, for m×n A with n <= 8.
 //
-// A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), neighbours or, where columns of A are
-// not at multiples of that or A is row-major, 32 rows apart, on which it has all n² flops a row: by substitution, x_j
+// A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), neighbours or, where columns of a
+// column-major A are not at multiples of that, 32 rows apart, on which it has all n² flops a row: by substitution, x_j
 // = (a_j − Σ_{i<j} x_i r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the threads of a warp add
 // their sums by halves, and the block its warps' in order, into one part (gram_parts.cuh, one unit 16×8). Sums are f64
 // whatever T is; X is rounded once, after the last factor, and the Gram matrix is computed from the rounded X.
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(few_threads(n))
     const bool aligned_a = !by_rows && aligned_16(A, lda), aligned_x = aligned_a && aligned_16(X, ldx);
     const Index next_row = by_rows ? lda : 1, next_col = by_rows ? 1 : lda;
     // from a thread's first row to its next
-    const int apart = aligned_a ? 1 : 32;
+    const int apart = aligned_a || by_rows ? 1 : 32;
     const Index step = Index(gridDim.x) * threads * rows;
     const auto load = [&](Index row, Vector<T>(&a)[n]) {
         if (aligned_a && row + rows <= m) {
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(few_threads(n))
     double sum[sums] = {};
     Vector<T> next[n];
     const int lane = threadIdx.x % 32;
-    Index row = (Index(blockIdx.x) * threads + threadIdx.x - lane) * rows + lane * (aligned_a ? rows : 1);
+    Index row = (Index(blockIdx.x) * threads + threadIdx.x - lane) * rows + lane * (apart == 1 ? rows : 1);
     load(row, next);
     for (; row < m; row += step) {
         Vector<T> x[n];
