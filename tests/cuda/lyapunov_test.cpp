@@ -370,7 +370,7 @@ TYPED_TEST(GpuLyapunov, ExponentsPairAndVanish) {
     for (Twins& system : systems) {
         SCOPED_TRACE(system.name);
         const bool chain = system.name == "fput ring";
-        const double time = chain ? 2000 : 150;
+        const double time = chain ? 1000 : 150;
         const LyapunovSpectrum f =
             this->spectrum(system.template gpu<TypeParam>(),
                            {.time = time, .transient = 20, .alignment = 20, .steps_per_qr = chain ? 25 : 20});
