@@ -71,6 +71,16 @@ TYPED_TEST(OutOfCore, FactorsWithinEveryCap) {
     }
 }
 
+/// The block that is asked for, by recursion as by blocks, also where a larger one would fit.
+TYPED_TEST(OutOfCore, TakesTheBlockThatIsAskedFor) {
+    for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, study::Blocking}) {
+        const OutOfCorePlan plan =
+            plan_out_of_core<TypeParam, Host>(900, 500, this->options(method, 900, 500, 1.5, 40));
+        EXPECT_EQ(plan.block, 40) << to_string(method);
+        EXPECT_GT((plan_out_of_core<TypeParam, Host>(900, 500, this->options(method, 900, 500, 1.5))).block, 80);
+    }
+}
+
 /// Nodes of the recursion in which the end of Q₁ is made of the leaf where it lies, or not, and in which a leaf finds
 /// its first columns, or all, and more than that leave.
 TYPED_TEST(OutOfCore, KeepsWhatIsThere) {

@@ -296,7 +296,7 @@ class Report:
     def arguments(self, entry, device):
         paper, name = entry["run"].split()
         asked = self.data.lines["QUICK", paper, name]
-        return asked[0][self.quick].split() if asked and device == "host" else []
+        return asked[0][self.quick].split() if asked and device == ("host" if entry["host"] else "gpu") else []
 
     def run_all(self):
         start, runs = time.monotonic(), self.runs()
@@ -316,6 +316,8 @@ class Report:
             csv.with_suffix(".txt").write_text(result.stdout + result.stderr)
             self.done[run, device] = {"command": " ".join([*self.environment, "quoin bench", *command]), "date": str(datetime.date.today()),
                                       "failed": result.returncode != 0, "said": result.stderr.strip(), "csv": csv}
+            if result.returncode == 130:  # Ctrl-C reached the program first
+                raise KeyboardInterrupt
             if result.returncode:
                 print(f"        {result.stderr.strip()}", flush=True)
 
@@ -327,6 +329,17 @@ class Report:
         except subprocess.TimeoutExpired:
             note = f"stopped after {limit:.0f} s, because the report's time is limited; the command by itself goes on to its end"
             return subprocess.CompletedProcess(call, 0, "", note)
+
+    def timelines(self, key, csv):
+        """The pictures of a traced run out of core that belong to a figure."""
+        if key[0] != "out-of-core" or not key[1].startswith("figure"):
+            return ""
+        import out_of_core
+        kind = "products" if int(key[1].removeprefix("figure")) < 12 else "runs"
+        if not (pictures := list(self.folder.glob(f"out_of_core_*_{kind}.png"))):
+            out_of_core.main([str(csv.parent), "--out", str(self.folder / "out_of_core")])
+            pictures = list(self.folder.glob(f"out_of_core_*_{kind}.png"))
+        return "".join(embedded("png", picture.read_bytes()) for picture in pictures)
 
     def of_entry(self, entry):
         key = entry["paper"], entry["entry"]
@@ -351,7 +364,8 @@ class Report:
             out.append(f"<p class='from'>{html.escape(machine)}; <code>{html.escape(done['command'])}</code>; {done['date']}; commit {self.commit}</p>")
             if done["said"]:
                 out.append(f"<p class='from'>{html.escape(done['said'])}</p>")
-            out.append("<p>It failed.</p>" if done["failed"] else shown(key, done["csv"], self.data, self.folder))
+            out.append("<p>It failed.</p>" if done["failed"] else
+                       self.timelines(key, done["csv"]) or shown(key, done["csv"], self.data, self.folder))
         if "gpu" not in self.devices and entry["gpu"] and not self.data.lines["KEPT", *key]:
             out.append(f"<p>This machine has no GPU, and the repository keeps no results of <code>{html.escape(command_of(entry))}</code>.</p>")
         if "gpu" not in self.devices:

@@ -1,17 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the results of `./run gpu-bench`, an SVG and a PNG for each CSV file, in its folder.
+"""Draws results of `./run gpu-bench`, an SVG and a PNG for each CSV file, in its folder. `./run papers` draws the rest.
 
     python3 bench/plots/results.py DIRECTORY
 
 *_requirements.csv  ratio to cuSOLVER by case, with what was required
-*_table1.csv        GFLOP/s over rows, with the rates that the paper printed
-*_figure8.csv       speedups over the libraries, of Quoin's choice and of its CAQR
-*_figure9.csv       GFLOP/s over width
-*_gram_schmidt.csv  GFLOP/s of modified and classical Gram-Schmidt over the size
-*_tensor_cores.csv  ratio to cuSOLVER of every arithmetic, with ‖I − QᵀQ‖
 *_batched.csv       time of batches over the columns of a matrix, with what was required and what memory and products allow
 *_batch_sizes.csv   the same of several numbers of square matrices
-*_tree_tuning.csv   rate of the update kernel and the tree's share of the time over block sizes
 orthogonality.csv   loss of orthogonality over κ, of `quoin bench paper gram-schmidt orthogonality`
 """
 
@@ -28,20 +22,6 @@ from style import (BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, label_ends
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import bench_csv
-
-# name in the results: label, colour, line, marker
-CODES = {
-    "quoin": ("Quoin: V, tau, R", BLUE, "-", "o"),
-    "caqr": ("Quoin: CAQR", SKY, "-", "s"),
-    "cusolver": ("cuSOLVER", VERMILION, "-", "^"),
-    "pytorch": ("PyTorch", PURPLE, "--", "v"),
-    "blas2": ("BLAS-2 QR", GREEN, "-", "D"),
-    "lapack": ("LAPACK, host", ORANGE, "-", "P"),
-    "caqr-2011": ("CAQR, C2050, 2011", GREY, ":", "s"),
-    "magma-2011": ("MAGMA, C2050, 2011", GREY, ":", "^"),
-    "cula-2011": ("CULA, C2050, 2011", GREY, ":", "v"),
-    "mkl-2011": ("MKL, 8 cores, 2011", GREY, ":", "P"),
-}
 
 
 def case_name(row):
@@ -86,188 +66,6 @@ def plot_requirements(path, out):
     axes.set_title(f"Speedup over cuSOLVER, {bench_csv.device_of(path)}")
     axes.text(1.02, -0.75, "measured (required)", va="bottom", fontsize=8, transform=axes.get_yaxis_transform())
     axes.legend(loc="lower right", frameon=True, framealpha=1, edgecolor="none")
-    save(figure, out)
-
-
-def rates(rows, x_of):
-    """{code: [(x, GFLOP/s)]} of a paper's table. Rows that another run appended (PyTorch's) repeat Quoin's: the first
-    counts."""
-    lines = {}
-    for row in rows:
-        x, code = int(row[x_of]), "caqr" if row["op"] == "factor" else "quoin"
-        lines.setdefault(code, {}).setdefault(x, float(row["gflops"]))
-        if row["reference"]:
-            lines.setdefault(row["reference"], {}).setdefault(x, float(row["reference_gflops"]))
-    return {code: sorted(lines[code].items()) for code in CODES if code in lines}
-
-
-def draw_lines(axes, lines, dashes=None):
-    ends = []
-    for code, points in lines.items():
-        label, colour, line, marker = CODES[code]
-        x, y = [p[0] for p in points], [p[1] for p in points]
-        axes.plot(x, y, dashes or line, color=colour, marker=marker, markersize=4.5, linewidth=1.8 if colour != GREY else 1.2)
-        ends.append((y[-1], label, colour))
-        axes.set_xscale("log", base=2 if max(x) <= 8192 else 10)
-    axes.set_yscale("log")
-    return ends
-
-
-def crossovers(lines, library="cusolver"):
-    """[(code, x)]: where a line of Quoin's first falls below the library's, between two points on log-log axes."""
-    found = []
-    for code in ("quoin", "caqr"):
-        ours, theirs = dict(lines.get(code, [])), dict(lines.get(library, []))
-        logs = [(math.log(x), math.log(ours[x] / theirs[x])) for x in sorted(ours) if x in theirs]
-        for (x0, d0), (x1, d1) in zip(logs, logs[1:]):
-            if d0 >= 0 > d1:
-                found.append((code, math.exp(x0 + (x1 - x0) * d0 / (d0 - d1))))
-                break
-    return found
-
-
-def mark_crossovers(axes, lines):
-    for code, x in crossovers(lines):
-        label, colour, _, _ = CODES[code]
-        axes.axvline(x, color=colour, linestyle=(0, (4, 3)), linewidth=1)
-        axes.text(x, 0.02, f"  {label.split(': ')[1]} = cuSOLVER  \n  at {thousands(round(x, -2))} columns  ", color=colour,
-                  transform=axes.get_xaxis_transform(), fontsize=8, va="bottom",
-                  ha="left" if x < 1500 else "right")
-
-
-def plot_rates(path, out, x_of, title):
-    lines = rates([r for r in bench_csv.read(path) if r["dtype"] == "f32"], x_of)
-    figure, axes = plt.subplots(figsize=(7.2, 4.6))
-    ends = draw_lines(axes, lines)
-    ticks = sorted({x for points in lines.values() for x, _ in points})
-    plain_log_ticks(axes.xaxis, ticks)
-    if x_of == "rows":  # as the paper writes them
-        axes.xaxis.set_major_formatter(
-            FuncFormatter(lambda value, _: f"{value / 1e6:g}M" if value >= 1e6 else f"{value / 1e3:g}k"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if value >= 1 else f"{value:g}"))
-    axes.set_xlabel({"cols": "columns", "rows": "rows"}[x_of])
-    axes.set_ylabel("GFLOP/s (2mn² − 2n³/3)")
-    axes.set_title(f"{title}, {bench_csv.device_of(path)}")
-    if x_of == "cols":
-        mark_crossovers(axes, lines)
-    figure.canvas.draw()
-    label_ends(axes, ends)
-    save(figure, out)
-
-
-def plot_speedups(path, out):
-    over = {"geqrf": {}, "factor": {}}  # each ratio is of one run
-    for row in bench_csv.read(path):
-        if row["dtype"] == "f32" and row["op"] in over:
-            over[row["op"]].setdefault(row["reference"], []).append((int(row["cols"]), float(row["ratio"])))
-    figure, axes = plt.subplots(figsize=(7.2, 4.6))
-    ends = []
-    for op, whose, line in (("geqrf", "Quoin", None), ("factor", "CAQR", "--")):
-        lines = {code: sorted(over[op][code]) for code in CODES if code in over[op]}
-        ends += [(y, f"{whose} over {label}", colour) for y, label, colour in draw_lines(axes, lines, line)]
-    axes.axhline(1, color="black", linewidth=0.8)
-    plain_log_ticks(axes.xaxis, sorted({x for lines in over.values() for points in lines.values() for x, _ in points}))
-    plain_log_ticks(axes.yaxis, [scale * power for power in (0.1, 1, 10, 100, 1000) for scale in (1, 2, 5)])
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-    axes.set_xlabel("columns")
-    axes.set_ylabel("time over Quoin's (V, tau, R) and over its CAQR's")
-    axes.set_title(f"Figure 8: speedup of sgeqrf, {bench_csv.device_of(path)}")
-    figure.canvas.draw()
-    label_ends(axes, ends)
-    save(figure, out)
-
-
-def plot_tuning(path, out):
-    rows = bench_csv.read(path)
-    dtypes = sorted({r["dtype"] for r in rows})
-    heights = sorted({int(r["leaf_rows"]) for r in rows})
-    widths = sorted({int(r["panel_width"]) for r in rows})
-    figure, panels = plt.subplots(len(dtypes), 2, figsize=(8.4, 0.9 + 0.5 * len(dtypes) * (len(heights) + 2)),
-                                  squeeze=False, constrained_layout=True)
-    for line, dtype in zip(panels, dtypes):
-        best = {}  # per block the row with the fastest update, over the trees that were tried
-        for row in rows:
-            if row["dtype"] != dtype:
-                continue
-            block = int(row["leaf_rows"]), int(row["panel_width"])
-            if block not in best or float(row["update_gflops"]) > float(best[block]["update_gflops"]):
-                best[block] = row
-        for axes, column, title, text in (
-                (line[0], "update_gflops", "update, TFLOP/s", lambda v: f"{v / 1000:.1f}"),
-                (line[1], "tree_share", "time in the tree", lambda v: f"{100 * v:.0f}%")):
-            values = [[float(best[h, w][column]) if (h, w) in best else float("nan") for w in widths] for h in heights]
-            known = [v for row in values for v in row if v == v]
-            image = axes.pcolormesh(values, cmap="cividis", edgecolors="white", linewidth=1)
-            middle = (min(known) + max(known)) / 2
-            for i, row in enumerate(values):
-                for j, value in enumerate(row):
-                    if value == value:
-                        axes.text(j + 0.5, i + 0.5, text(value), ha="center", va="center",
-                                  color="white" if value < middle else "black")
-            image.set_clim(min(known), max(known) if max(known) > min(known) else min(known) + 1)
-            axes.set_xticks([j + 0.5 for j in range(len(widths))], widths)
-            axes.set_yticks([i + 0.5 for i in range(len(heights))], heights)
-            axes.tick_params(length=0)
-            axes.grid(False)
-            axes.set_xlabel("panel width")
-            axes.set_ylabel("leaf rows")
-            axes.set_title(f"{dtype}: {title}")
-    figure.suptitle(f"CAQR over block sizes, 1\u2009000\u2009000 × 192, {bench_csv.device_of(path)}", x=0.02, ha="left", fontsize=11)
-    save(figure, out)
-
-
-def plot_gram_schmidt(path, out):
-    rows = [r for r in bench_csv.read(path) if r["orthogonality"]]
-    codes = {"mgs-cublas": ("MGS by cuBLAS", GREEN, "-", "D"), "mgs-native": ("MGS, the paper's kernels", GREY, ":", "s"),
-             "mgs": ("Quoin mgs", BLUE, "-", "o"), "mgs-always": ("  reorthogonalised", BLUE, "--", "o"),
-             "cgs": ("Quoin cgs", SKY, "-", "s"), "cgs-always": ("  reorthogonalised", SKY, "--", "s"),
-             "geqrf-orgqr": ("cuSOLVER", VERMILION, "-", "^")}
-    dtypes = sorted({r["dtype"] for r in rows})
-    figure, panels = plt.subplots(1, len(dtypes), figsize=(5.4 * len(dtypes), 4.4), squeeze=False,
-                                  constrained_layout=True)
-    for axes, dtype in zip(panels[0], dtypes):
-        ends = []
-        for code, (label, colour, line, marker) in codes.items():
-            points = sorted((int(r["cols"]), float(r["gflops"])) for r in rows if (r["dtype"], r["code"]) == (dtype, code))
-            if points:
-                axes.plot(*zip(*points), color=colour, linestyle=line, marker=marker, markersize=5)
-                ends.append((points[-1][1], label, colour))
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        plain_log_ticks(axes.xaxis, sorted({int(r["cols"]) for r in rows}))
-        axes.set_xlabel("columns of a square matrix")
-        axes.set_ylabel("GFLOP/s, 2mn² for every code")
-        axes.set_title(f"Gram-Schmidt, {dtype}, {bench_csv.device_of(path)}")
-        figure.canvas.draw()
-        label_ends(axes, ends)
-    save(figure, out)
-
-
-def plot_tensor_cores(path, out):
-    rows = [r for r in bench_csv.read(path) if r["method"] != "cusolver"]
-    sizes = sorted({int(r["cols"]) for r in rows})
-    figure, panels = plt.subplots(1, len(sizes), figsize=(6.4 * len(sizes), 5), squeeze=False, constrained_layout=True)
-    for axes, size in zip(panels[0], sizes):
-        for y, row in enumerate(r for r in rows if int(r["cols"]) == size):
-            ratio, twice = float(row["ratio"]), row["reorthogonalization"] == "always"
-            colour = ORANGE if row["method"] == "householder" else BLUE if twice else SKY
-            axes.barh(y, ratio, color=colour)
-            text = f"{ratio:.3g}×   {float(row['orthogonality']):.0e}"
-            if row["required_ratio"]:
-                floor = float(row["required_ratio"])
-                axes.plot([floor, floor], [y - 0.4, y + 0.4], color="black", linewidth=1.6)
-                text += f"   ({floor:g}×)"
-            axes.text(1.02, y, text, va="center", fontsize=8, transform=axes.get_yaxis_transform())
-        names = [f"{r['method']} {r['arithmetic']}" + (", twice" if r["reorthogonalization"] == "always" else "")
-                 for r in rows if int(r["cols"]) == size]
-        axes.set_yticks(range(len(names)), names)
-        axes.invert_yaxis()
-        axes.grid(axis="y", visible=False)
-        axes.axvline(1, color="black", linewidth=0.8)
-        axes.set_xlabel("cuSOLVER's time over Quoin's, Q and R in f32")
-        axes.set_title(f"{thousands(size)}², {bench_csv.device_of(path)}")
-        axes.text(1.02, -0.9, "ratio, ‖I − QᵀQ‖ (required)", va="bottom", fontsize=8,
-                  transform=axes.get_yaxis_transform())
     save(figure, out)
 
 
@@ -394,14 +192,8 @@ def plot_orthogonality(path, out):
 # ending of a file's name: what draws it
 PICTURES = {
     "_requirements": plot_requirements,
-    "_table1": lambda path, out: plot_rates(path, out, "rows", "Table I: sgeqrf, 192 columns"),
-    "_figure8": plot_speedups,
-    "_figure9": lambda path, out: plot_rates(path, out, "cols", "Figure 9: sgeqrf, 8192 rows"),
-    "_gram_schmidt": plot_gram_schmidt,
-    "_tensor_cores": plot_tensor_cores,
     "_batched": plot_batched,
     "_batch_sizes": plot_batched,
-    "_tree_tuning": plot_tuning,
     "orthogonality": plot_orthogonality,
 }
 

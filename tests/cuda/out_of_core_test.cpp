@@ -285,7 +285,7 @@ TEST_F(GpuArithmetic, PassesRoundedColumns) {
             const Matrix<float>& A = again ? alike : apart_from_each_other;
             const Matrix<float, Cuda> on_gpu = copy_to_device<float>(apart(), A.view());
             OutOfCoreOptions options = options_of<float>(OutOfCoreMethod::Recursive, 180 * MiB, arithmetic);
-            options.block = 512;
+            options.block = again ? 512 : 1024;
             options.reorthogonalize = again;
             Matrix<float> Q = test::copy<float>(A.view()), R = filled<float>(n, n, 0);
             std::optional<bench::PageLocked> of_q, of_r;

@@ -189,8 +189,6 @@ void choose_gram_schmidt(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
     if (options.block > 0) {
         plan.block = std::min(options.block, n);
         if (!fits(plan.block)) refuse(plan.block);
-        // the recursion ends at nodes that stay on the device
-        while (plan.method == OutOfCoreMethod::Recursive && plan.block < n && fits(2 * plan.block)) plan.block *= 2;
     } else {
         if (!fits(1)) refuse(1);
         Index low = 1, high = n;
