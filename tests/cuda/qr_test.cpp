@@ -305,6 +305,32 @@ TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
 TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
 TEST_F(GpuQr, LapackExchangeF64) { lapack_exchange<double>(); }
 
+/// R alone has the same bits by rows and by columns: by Gram matrices, by the trees behind them, and with columns that
+/// are scaled.
+TEST_F(GpuQr, RAloneOfRowMajorMatrices) {
+    const auto check_rows = [&]<class T>(const Matrix<T>& A) {
+        const Index m = A.rows(), n = A.cols();
+        const auto by_columns = copy_to_device<T>(gpu(), A.view());
+        const auto by_rows = copy_to_device<T>(gpu(), transposed<T>(A.view()).view());
+        const InputView<T, Cuda> rows = RowMajorView<const T, Cuda>{by_rows.data(), m, n, n};
+        const Options options = with(Method::Auto, QForm::None);
+        const auto f = qr<T, Cuda>(gpu(), rows, options), expected = qr<T, Cuda>(gpu(), by_columns.view(), options);
+        EXPECT_EQ(f.report().method, expected.report().method);
+        EXPECT_TRUE(same_bits<T>(copy_to_host<T>(gpu(), f.r(gpu()).view()).view(),
+                                 copy_to_host<T>(gpu(), expected.r(gpu()).view()).view()));
+    };
+    for (const Index n : {1, 5, 40, 100, 192, 230, 300}) {
+        for (const double kappa : {10.0, 1e12}) {
+            SCOPED_TRACE(testing::Message() << n << " columns, kappa " << kappa);
+            Matrix<double> A = with_condition<double>(4096, n, kappa);
+            check_rows(A);
+            if (kappa == 10) check_rows(with_condition<float>(4096, n, kappa));
+            for (Index i = 0; i < A.rows(); ++i) A(i, n / 2) = std::ldexp(A(i, n / 2), 700);
+            check_rows(A);
+        }
+    }
+}
+
 /// If R alone is wanted, A is only read, and trees answer.
 TEST_F(GpuQr, AutoTakesASketchWhereAGramMatrixRefuses) {
     const auto expect_method = [&](Method method, double kappa, QForm q) {
