@@ -55,6 +55,7 @@ class Papers(unittest.TestCase):
             self.assertTrue(not entry or (paper, entry) in known, f"{kind} of {paper} {entry}")
         for key in known:
             self.assertTrue(self.data.sentences("SAYS", *key) or self.data.series(*key)[1], key)
+            self.assertTrue(self.data.sentences("DIFFERS", *key), key)
             self.assertTrue(self.data.lines["FILES", *key], key)
             for path in self.data.lines["KEPT", *key] + self.data.lines["FILES", *key]:
                 for name in path:
