@@ -116,6 +116,16 @@ TEST_F(LyapunovCli, ReportsTheSpectrumInEveryForm) {
         shown.push_back(std::stoi((*it)[1]));
     ASSERT_EQ(shown.size(), 24u) << text.out;
     for (int i = 0; i < 12; ++i) EXPECT_TRUE(shown[i] == i + 1 && shown[12 + i] == 39 + i) << text.out;
+    // the exponents that add up to the entropy are counted, also if they may be 0; symmetries' zeros are drawn as zeros
+    const std::string few = "lyapunov fput --size 4 --time 20 --transient 1 --alignment 1 ";
+    const Outcome chain = quoin_run(few + "--json --out e");
+    Index above = 0;
+    for (const double exponent : numbers(json_value(chain.out, "exponents"))) above += exponent > 0;
+    EXPECT_NE(quoin_run(few).out.find(std::to_string(above) + " exponents above 0"), std::string::npos);
+    std::smatch zeros;
+    const std::string picture = contents("e/spectrum.svg");
+    ASSERT_TRUE(std::regex_search(picture, zeros, std::regex("(\\d+) exponents at 0")));
+    EXPECT_GE(std::stoi(zeros[1]), json_number(chain.out, "vanishing"));
     // the sum of all exponents is known, a partial sum is not
     EXPECT_EQ(text.out.find("exactly"), std::string::npos) << text.out;
     const std::string whole = quoin_run("lyapunov lorenz96 --size 8 --time 5 --transient 1").out;

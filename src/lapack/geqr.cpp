@@ -77,7 +77,8 @@ void gemqr(const char* routine, Next* next, const char* side, const char* trans,
         const bool is_tau = nb == 1 && (mb <= k || mb >= order);
         serve(
             Call(routine, m, n, k),
-            reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && (is_tau || panels_pay(nb))),
+            reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && (is_tau || panels_pay(nb))) ||
+                near_overflow<T>(MatrixView<const T>(C, m, n, *ldc)),
             [&] { return row_blocks_workspace<T>(order, k, mb, nb, others); },
             [&](Context<Host>& ctx) {
                 const MatrixView<const T> V(A, order, k, *lda);

@@ -67,7 +67,8 @@ void gemqrt(const char* routine, Next* next, const char* side, const char* trans
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (m == 0 || n == 0 || k == 0) return;
     serve(
-        Call(routine, m, n, k), apply_pays(order, others, k) && panels_pay(nb),
+        Call(routine, m, n, k),
+        (apply_pays(order, others, k) && panels_pay(nb)) || near_overflow<T>(MatrixView<const T>(C, m, n, *ldc)),
         [&] { return reflector_workspace<T>(order, others, k); },
         [&](Context<Host>& ctx) {
             apply_in_place<T>(ctx, side_of(side), op_of(trans), nb, MatrixView<const T>(V, order, k, *ldv),

@@ -40,10 +40,14 @@ Matrix<T> upper_factors(Index nb, MatrixView<const T> Tf) {
     return upper;
 }
 
-/// C := op(Q) C or C := C op(Q).
+/// C := op(Q) C or C := C op(Q). Columns of C, or rows, that are out of range are scaled by powers of two.
 template <class T>
 void apply_panels(Context<Host>& ctx, Side side, Op op, ForestView<const T, Host> forest, MatrixView<T> C) {
-    const auto from_left = [&](Op op_left, MatrixView<T> B) { apply_forest<T, Host>(ctx, forest, op_left, B); };
+    const auto from_left = [&](Op op_left, MatrixView<T> B) {
+        const ColumnsInRange<T, Host> range(ctx, B);
+        apply_forest<T, Host>(ctx, forest, op_left, B);
+        range.unscale(ctx, B, {0, B.cols});
+    };
     if (side == Side::Left) return from_left(op, C);
     apply_from_right(ctx, op, C, from_left);
 }

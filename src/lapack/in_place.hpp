@@ -60,8 +60,8 @@ void through_transpose(Context<Host>& ctx, MatrixView<T> A, Work work) {
     transpose<T>(ctx, At.view(), A);
 }
 
-/// Whether an entry of A is so large that norms and products of A's columns could overflow. Quoin factors such a matrix
-/// scaled; the next LAPACK returns Inf for a column whose norm is above Ω/2. Looks at the first `below`(j) rows of
+/// Whether an entry of A is so large that norms and products of A's columns could overflow. Quoin scales such a matrix;
+/// the next LAPACK returns Inf for a column whose norm is above Ω/2. Looks at the first `below`(j) rows of
 /// column j.
 template <class T, class Below>
 bool near_overflow(MatrixView<const T> A, Below below) {

@@ -61,7 +61,8 @@ void lamtsqr(const char* routine, Next* next, const char* side, const char* tran
     if (!query && !nothing) {
         serve(
             Call(routine, m, n, k),
-            reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && panels_pay(nb)),
+            reference_fails(left, m, order, mb) || (apply_pays(order, others, k) && panels_pay(nb)) ||
+                near_overflow<T>(MatrixView<const T>(C, m, n, *ldc)),
             [&] { return row_blocks_workspace<T>(order, k, mb, nb, others); },
             [&](Context<Host>& ctx) {
                 return apply_row_blocks<T>(

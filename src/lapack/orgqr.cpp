@@ -65,7 +65,9 @@ void ormqr(const char* routine, Of of, Next* next, const char* side, const char*
     const T wanted = nothing ? T(1) : workspace_size<T>(others * work_columns + t_size);
     if (!query && !nothing) {
         serve(
-            Call(routine, m, n, k), lq ? lq_apply_pays(order, others, k) : apply_pays(order, others, k),
+            Call(routine, m, n, k),
+            (lq ? lq_apply_pays(order, others, k) : apply_pays(order, others, k)) ||
+                near_overflow<T>(MatrixView<const T>(C, m, n, *ldc)),
             [&] { return reflector_workspace<T>(order, others, k) + (lq ? sizeof(T) * 1.0 * order * k : 0); },
             [&](Context<Host>& ctx) {
                 const MatrixView<T> CC(C, m, n, *ldc);

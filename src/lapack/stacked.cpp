@@ -128,8 +128,8 @@ void apply_tall_leaf(Context<Host>& ctx, Op op, const Stack& s, Index t, MatrixV
 }
 
 template <class T>
-void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const T> V, MatrixView<const T> Tf,
-                     MatrixView<T> C_top, MatrixView<T> C) {
+void apply_in_range(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const T> V, MatrixView<const T> Tf,
+                    MatrixView<T> C_top, MatrixView<T> C) {
     const Index p = C.cols, leaves = s.leaves();
     const auto leaf_at = [&](Index i) { return op == Op::Transpose ? i : leaves - 1 - i; };
     if (s.l == 0 && s.leaf_rows >= tall_leaf_rows && p <= 4 * tile_cols) {
@@ -154,6 +154,21 @@ void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const
     ctx.state().add_flops(flops);
 }
 
+/// [C_top; C] := op(Q) [C_top; C], with columns that are out of range scaled by powers of two.
+template <class T>
+void apply_from_left(Context<Host>& ctx, Op op, const Stack& s, MatrixView<const T> V, MatrixView<const T> Tf,
+                     MatrixView<T> C_top, MatrixView<T> C) {
+    ColumnScaling<T, Host> scaling(ctx, Part::All, C_top, C);
+    const bool scaled = scaling.needed(ctx, false);
+    for (const auto& part : {C_top, C}) {
+        if (scaled) scaling.scale(ctx, part);
+    }
+    apply_in_range<T>(ctx, op, s, V, Tf, C_top, C);
+    for (const auto& part : {C_top, C}) {
+        if (scaled) scaling.unscale(ctx, Part::All, part);
+    }
+}
+
 }  // namespace
 
 /// Block c of leaf t is factored when the blocks above it and left of it are, and updates the columns right of it.
@@ -171,7 +186,7 @@ void factor_stacked(Context<Host>& ctx, const Stack& s, MatrixView<T> R, MatrixV
     const Trapezoid<T> trapezoid(frame, s, B);
     const MatrixView<T> V = trapezoid.view;
     // [R; B] D has the same V
-    ColumnScaling<T, Host> scaling(ctx, R, V);
+    ColumnScaling<T, Host> scaling(ctx, Part::Upper, R, V);
     const bool scaled = scaling.needed(ctx, false);
     if (scaled) {
         scaling.scale_triangle(ctx, R);

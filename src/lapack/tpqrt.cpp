@@ -62,7 +62,9 @@ void tpmqrt(const char* routine, Next* next, const char* side, const char* trans
     if (m == 0 || n == 0 || k == 0) return;
     const Stack stack{order, k, nb, order, std::min(l, order)};
     serve(
-        Call(routine, m, n, k), apply_pays(order, others, k) && panels_pay(nb),
+        Call(routine, m, n, k),
+        (apply_pays(order, others, k) && panels_pay(nb)) || near_overflow<T>(MatrixView<const T>(B, m, n, *ldb)) ||
+            near_overflow<T>(MatrixView<const T>(A, left ? k : m, left ? n : k, *lda)),
         [&] { return stacked_workspace<T>(stack, others); },
         [&](Context<Host>& ctx) {
             apply_stacked<T>(ctx, side_of(side), op_of(trans), stack, MatrixView<const T>(V, order, k, *ldv),

@@ -84,5 +84,59 @@ TYPED_TEST(LapackRange, NormsUpToTheLargestNumberAreFactored) {
     }
 }
 
+// op(Q) 2^e C = 2^e (op(Q) C), bit by bit, where both are representable: for norms near the overflow threshold, and for
+// numbers so short that 2^e C is exact below the least normal number
+TYPED_TEST(LapackRange, ProductsWithQHaveEveryRange) {
+    using T = TypeParam;
+    using Limits = std::numeric_limits<T>;
+    const Index m = 400, k = 170, p = 64;  // Quoin does not pass these on
+    Padded<T> V(generate<T>(Gallery::RandomNormal, m, k, 5).view());
+    const auto tau = this->quoin.geqrf(V.view(), Work::Queried, false);
+    Matrix<T> V_t = generate<T>(Gallery::RandomNormal, m, k, 6), T_t(32, k), R = filled<T>(k, k, 0), V_s, T_s(32, k);
+    this->quoin.geqrt(32, V_t.view(), T_t.view());
+    V_s = generate<T>(Gallery::RandomNormal, m - k, k, 7);
+    for (Index j = 0; j < k; ++j) R(j, j) = 1;
+    this->quoin.tpqrt(0, 32, R.view(), V_s.view(), T_s.view());
+    for (const Side side : {Side::Left, Side::Right}) {
+        const bool left = side == Side::Left;
+        // column j of C, or row j of it, has numbers of 8 bits and a norm below 1, times 2^e_j
+        const auto exponent = [](Index j) {
+            return j % 3 == 0 ? 0 : j % 3 == 1 ? Limits::max_exponent : Limits::min_exponent - Limits::digits + 12;
+        };
+        Matrix<T> C = generate<T>(Gallery::RandomNormal, left ? m : p, left ? p : m, 8);
+        for (Index j = 0; j < C.cols(); ++j) {
+            for (Index i = 0; i < C.rows(); ++i) C(i, j) = std::ldexp(std::nearbyint(C(i, j) * T(16)), -11);
+        }
+        const auto scaled = [&](const Matrix<T>& X) {
+            Matrix<T> Y = copy<T>(X.view());
+            for (Index j = 0; j < X.cols(); ++j) {
+                for (Index i = 0; i < X.rows(); ++i) Y(i, j) = std::ldexp(X(i, j), exponent(left ? j : i));
+            }
+            return Y;
+        };
+        const auto part = [&](Matrix<T>& X, Range r) { return left ? X.view().row_block(r) : X.view().col_block(r); };
+        const auto expect_scaled = [&](const char* routine, auto apply) {
+            SCOPED_TRACE(testing::Message() << routine << (left ? " from the left" : " from the right"));
+            Matrix<T> X = copy<T>(C.view()), Y = scaled(C);
+            apply(X);
+            apply(Y);
+            EXPECT_TRUE(same_bits<T>(Y.view(), scaled(X).view()));
+        };
+        for (const Op op : {Op::None, Op::Transpose}) {
+            expect_scaled("ormqr", [&](Matrix<T>& X) {
+                this->quoin.ormqr(side, op, MatrixView<const T>(V.view()), tau, X.view(), Work::Queried);
+            });
+            expect_scaled("gemqrt", [&](Matrix<T>& X) {
+                this->quoin.gemqrt(side, op, MatrixView<const T>(V_t.view()), MatrixView<const T>(T_t.view()),
+                                   X.view());
+            });
+            expect_scaled("tpmqrt", [&](Matrix<T>& X) {
+                this->quoin.tpmqrt(side, op, 0, 32, MatrixView<const T>(V_s.view()), MatrixView<const T>(T_s.view()),
+                                   part(X, {0, k}), part(X, {k, m}));
+            });
+        }
+    }
+}
+
 }  // namespace
 }  // namespace quoin::test

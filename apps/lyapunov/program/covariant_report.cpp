@@ -5,6 +5,7 @@
 #include <numbers>
 #include <optional>
 
+#include "estimate_text.hpp"
 #include "json_line.hpp"
 #include "output_files.hpp"
 #include "plot/figure.hpp"
@@ -123,7 +124,7 @@ void run_covariant(Context<Host>& ctx, TangentMap<>& system, const CovariantOpti
                static_cast<double>(f.local.cols()) * f.segment, window);
     for (Index i = 0; i < p; ++i) {
         const std::size_t k = static_cast<std::size_t>(i);
-        fmt::print("  {:>6}       {:>9.4f}   {:.4f}\n", i + 1, f.exponents[k], deviations[k]);
+        fmt::print("  {:>6}       {:>9}   {:.4f}\n", i + 1, rounded(f.exponents[k], 4), deviations[k]);
     }
     if (has_angles) {
         fmt::print(

@@ -16,10 +16,23 @@ namespace {
 
 constexpr const char *positive_color = "#b2501e", *zero_color = "#3f7d3a", *negative_color = "#1f5fa8";
 
-/// Returns the color of an exponent. Within three standard errors of 0 it is `zero_color`.
-const char* color_of(const Estimate& exponent) {
-    if (std::abs(exponent.value) <= 3 * exponent.error) return zero_color;
-    return exponent.value > 0 ? positive_color : negative_color;
+/// Returns the colors of the exponents. Zero are those within three standard errors of 0 and, of a whole spectrum, as
+/// many of the smallest as symmetries make zero.
+std::vector<const char*> colors_of(const LyapunovSpectrum& spectrum) {
+    std::vector<double> sizes;
+    for (const Estimate& exponent : spectrum.exponents) sizes.push_back(std::abs(exponent.value));
+    const auto known = static_cast<std::size_t>(spectrum.vanishing);
+    double zero = -1;
+    if (static_cast<Index>(sizes.size()) == spectrum.dimension && known > 0 && !std::isnan(sizes[0])) {
+        std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(known - 1), sizes.end());
+        zero = sizes[known - 1];
+    }
+    std::vector<const char*> colors;
+    for (const auto& [value, error, half_width] : spectrum.exponents) {
+        const bool vanishes = std::abs(value) <= std::max(zero, 3 * error);
+        colors.push_back(vanishes ? zero_color : value > 0 ? positive_color : negative_color);
+    }
+    return colors;
 }
 
 std::string plain(double t) { return fmt::format("{:g}", t); }
@@ -39,7 +52,8 @@ void zero_line(plot::Figure& figure, const plot::Panel& panel) {
 }
 
 /// The 95% intervals of the averages of exponent i, from sixteen batches on.
-void band(plot::Figure& figure, const plot::Panel& panel, const LyapunovSpectrum& spectrum, Index i) {
+void band(plot::Figure& figure, const plot::Panel& panel, const LyapunovSpectrum& spectrum, Index i,
+          const char* color) {
     const Index G = static_cast<Index>(spectrum.times.size()), first = 15, points = 32;
     if (G <= first) return;
     std::vector<double> times, lower, upper;
@@ -50,7 +64,7 @@ void band(plot::Figure& figure, const plot::Panel& panel, const LyapunovSpectrum
         lower.push_back(std::isfinite(h) ? value - h : value);
         upper.push_back(std::isfinite(h) ? value + h : value);
     }
-    figure.band(panel, times, lower, upper, color_of(spectrum.exponents[static_cast<std::size_t>(i)]));
+    figure.band(panel, times, lower, upper, color);
 }
 
 }  // namespace
@@ -71,7 +85,8 @@ std::string lyapunov_convergence_svg(const LyapunovSpectrum& spectrum) {
     std::vector<Index> shown;
     for (Index c = 0, curves = std::min(p, most); c < curves; ++c)
         shown.push_back(curves > 1 ? c * (p - 1) / (curves - 1) : 0);
-    for (const Index i : shown) band(figure, panel, spectrum, i);
+    const std::vector<const char*> colors = colors_of(spectrum);
+    for (const Index i : shown) band(figure, panel, spectrum, i, colors[static_cast<std::size_t>(i)]);
     for (const Index i : shown) {
         std::vector<double> values;
         for (std::size_t b = 0; b < spectrum.times.size(); ++b) {
@@ -79,7 +94,7 @@ std::string lyapunov_convergence_svg(const LyapunovSpectrum& spectrum) {
             values.push_back(panel.low <= value && value <= panel.high ? value
                                                                        : std::numeric_limits<double>::quiet_NaN());
         }
-        figure.curve(panel, spectrum.times, values, color_of(spectrum.exponents[static_cast<std::size_t>(i)]), 1.2, 2);
+        figure.curve(panel, spectrum.times, values, colors[static_cast<std::size_t>(i)], 1.2, 2);
     }
     return figure.svg();
 }
@@ -89,12 +104,15 @@ std::string lyapunov_spectrum_svg(const LyapunovSpectrum& spectrum) {
     std::vector<double> parts[3];
     const double gap = std::numeric_limits<double>::quiet_NaN();
     double sum = 0;
-    for (const Estimate& exponent : spectrum.exponents) {
-        index.push_back(static_cast<double>(index.size() + 1));
-        values.push_back(exponent.value);
-        sums.push_back(sum += exponent.value);
-        const char* colors[] = {positive_color, zero_color, negative_color};
-        for (int c = 0; c < 3; ++c) parts[c].push_back(color_of(exponent) == colors[c] ? exponent.value : gap);
+    constexpr const char *colors[] = {positive_color, zero_color, negative_color},
+                         *names[] = {"above 0", "at 0", "below 0"};
+    const std::vector<const char*> color = colors_of(spectrum);
+    for (std::size_t i = 0; i < color.size(); ++i) {
+        const double value = spectrum.exponents[i].value;
+        index.push_back(static_cast<double>(i + 1));
+        values.push_back(value);
+        sums.push_back(sum += value);
+        for (int c = 0; c < 3; ++c) parts[c].push_back(color[i] == colors[c] ? value : gap);
     }
     plot::Figure figure(480, 0, index.back() + 1, /*smallest_tick=*/1);
     const plot::Panel top = panel_of(20, 250, values), bottom = panel_of(286, 430, sums);
@@ -103,8 +121,12 @@ std::string lyapunov_spectrum_svg(const LyapunovSpectrum& spectrum) {
     zero_line(figure, top);
     zero_line(figure, bottom);
     figure.name_abscissa(bottom, "i");
-    const char* colors[] = {positive_color, zero_color, negative_color};
-    for (int c = 0; c < 3; ++c) figure.curve(top, index, parts[c], colors[c], 1.8, 1000);
+    for (int c = 0; c < 3; ++c) {
+        figure.curve(top, index, parts[c], colors[c], 1.8, 1000);
+        figure.text(figure.right - 12, top.top + 18 * (c + 1), "end",
+                    fmt::format("<tspan fill=\"{}\">{} exponents {}</tspan>", colors[c],
+                                std::count(color.begin(), color.end(), colors[c]), names[c]));
+    }
     figure.curve(bottom, index, sums, "#333333", 1.8, 100);
     return figure.svg();
 }

@@ -137,8 +137,11 @@ void print_exponents(const LyapunovSpectrum& f) {
                    whole && f.divergence
                        ? fmt::format(", exactly {:.{}f} by the mean divergence", *f.divergence, decimals_of(f.sum))
                        : "");
+    const auto above =
+        std::count_if(f.exponents.begin(), f.exponents.end(), [](const Estimate& e) { return e.value > 0; });
     print_estimate("entropy", f.kolmogorov_sinai,
-                   fmt::format(" (Kolmogorov-Sinai), {} exponent{} above 0", f.positive, f.positive == 1 ? "" : "s"));
+                   fmt::format(" (Kolmogorov-Sinai), {} exponent{} above 0{}", above, above == 1 ? "" : "s",
+                               above == f.positive ? "" : fmt::format(", {} by three standard errors", f.positive)));
     print_estimate("dimension", f.kaplan_yorke, " (Kaplan-Yorke)");
 }
 

@@ -3,6 +3,7 @@
 // Scaling of columns by powers of two, for columns out of range and for products in 16 bits.
 
 #include <algorithm>
+#include <utility>
 
 #include "devices.hpp"
 #include "primitives.hpp"
@@ -21,14 +22,19 @@ public:
         look_at(ctx, A, head_);
     }
     ColumnScaling(Context<D>& ctx, InputView<T, D> A) : ColumnScaling(ctx, A, Arithmetic::Native, A.cols) {}
-    /// For [R; B], R an upper triangle. All e_j are 0 if an entry is not finite.
-    ColumnScaling(Context<D>& ctx, MatrixView<const T, D> R, MatrixView<const T, D> B) requires std::is_same_v<D, Host>
+    /// For [R; B], R an upper triangle if `part` says so. All e_j are 0 if an entry is not finite.
+    ColumnScaling(Context<D>& ctx, Part part, MatrixView<const T, D> R,
+                  MatrixView<const T, D> B) requires std::is_same_v<D, Host>
         : head_{0, B.cols}, tail_{B.cols, B.cols}, memory_(ctx, scans_of(B.cols), 1) {
-        Matrix<T, D> triangle(ctx, B.cols, B.cols);
+        Matrix<T, D> triangle;
         Matrix<int, D> of_B(ctx, B.cols, 1);
-        copy_triangle<T>(ctx, R, triangle.view());
+        if (part == Part::Upper) {
+            triangle = Matrix<T, D>(ctx, B.cols, B.cols);
+            copy_triangle<T>(ctx, R, triangle.view());
+            R = std::as_const(triangle).view();
+        }
         const auto look = [&](int safe) {
-            scan<T>(ctx, triangle.view(), safe, exponents(), found_of(0));
+            scan<T>(ctx, R, safe, exponents(), found_of(0));
             scan<T>(ctx, B, safe, of_B.view(), found_of(1));
         };
         look(Scalar<T>::safe_exponent);
