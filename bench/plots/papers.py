@@ -300,7 +300,7 @@ class Report:
 
     def run_all(self):
         start, runs = time.monotonic(), self.runs()
-        end = None if "gpu" in self.devices else start + (80 if self.quick else 840)  # and some seconds to draw
+        end = None if "gpu" in self.devices else start + (80 if self.quick else 740)  # and some seconds to draw
         for count, (run, device, entry) in enumerate(runs, 1):
             paper, name = run.split()
             csv = self.folder / f"{paper}_{name}_{device}.csv"
