@@ -52,7 +52,7 @@ public:
             std::sort(times[s].begin(), times[s].end());
             ms[s] = times[s][times[s].size() / 2];
         }
-        return {update / ms[Apply] / 1e6,
+        return {update > 0 ? update / ms[Apply] / 1e6 : -1,
                 factor / ms[Factor] / 1e6,
                 1 - (ms[FactorLeaves] + ms[ApplyLeaves]) / (ms[Factor] + ms[Apply]),
                 ms[FactorLeaves],

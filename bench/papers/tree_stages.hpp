@@ -11,7 +11,7 @@ struct TreeShape {
 
 /// The stages of CAQR by trees of batches, panel by panel. The two rates leave out the flops that the tree adds.
 struct TreeStages {
-    double update_gflops;  ///< 4mnp flops over the time of the updates of the trailing matrix
+    double update_gflops;  ///< 4mnp flops over the time of the updates of the trailing matrix; −1: there is none
     double factor_gflops;  ///< 2mn² flops over the time of the panels
     double tree_share;     ///< the share of both times beyond the leaves, which are timed alone
     double factor_leaves_ms, apply_leaves_ms, factor_ms, apply_ms, form_ms;

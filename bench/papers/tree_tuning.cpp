@@ -27,12 +27,12 @@ void bench_tree_tuning(const BenchArguments& arguments) {
                 throw_if_interrupted();
                 const auto stages = bench::measure_tree_stages<T>(ctx, shape.rows, shape.cols, tree);
                 const ScalarKind dtype = scalar_kind<T>;
-                results.say("{:>5} {:>9} {:>6} {:>7} {:>15.0f} {:>15.0f} {:>13.0f}%\n", to_string(dtype),
-                            tree.leaf_rows, tree.panel_width, tree.fan_in, stages.update_gflops, stages.factor_gflops,
-                            100 * stages.tree_share);
+                results.say("{:>5} {:>9} {:>6} {:>7} {:>15} {:>15.0f} {:>13.0f}%\n", to_string(dtype), tree.leaf_rows,
+                            tree.panel_width, tree.fan_in, measured(stages.update_gflops, "{:.0f}"),
+                            stages.factor_gflops, 100 * stages.tree_share);
                 JsonLine line = case_line(shape, dtype);
                 line.add("leaf_rows", tree.leaf_rows).add("panel_width", tree.panel_width).add("fan_in", tree.fan_in);
-                line.add("update_gflops", stages.update_gflops).add("factor_gflops", stages.factor_gflops);
+                line.add_measured("update_gflops", stages.update_gflops).add("factor_gflops", stages.factor_gflops);
                 line.add("tree_share", stages.tree_share).add("factor_leaves_ms", stages.factor_leaves_ms);
                 line.add("apply_leaves_ms", stages.apply_leaves_ms).add("factor_ms", stages.factor_ms);
                 line.add("apply_ms", stages.apply_ms).add("form_ms", stages.form_ms);
