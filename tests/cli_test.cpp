@@ -217,7 +217,19 @@ TEST_F(Cli, PlansForAMatrixBeyondAGpusMemory) {
         return;
     }
     const std::vector<std::string> lines = lines_of(plans.out);
-    ASSERT_EQ(lines.size(), 2u);
+    ASSERT_EQ(lines.size(), 3u);
+    EXPECT_EQ(json_value(lines[2], "method"), "\"blocking\"");
+    // section 3.2 of Zhang and Wu (2021): blocks of 8192 columns
+    const std::string by_paper =
+        "plan 131072x131072 --dtype f32 --device cuda --gpu-memory 16GiB --panel-width 8192 "
+        "--arithmetic fp16";
+    const std::vector<std::string> paper = lines_of(quoin_run(by_paper + " --json").out);
+    ASSERT_EQ(paper.size(), 2u) << "householder has no fp16";
+    EXPECT_NEAR(json_number(paper[0], "paper_bytes_to_gpu"), 670 * 0x1p30, 0x1p29);
+    EXPECT_NEAR(json_number(paper[0], "paper_bytes_from_gpu"), 224 * 0x1p30, 0x1p29);
+    EXPECT_NEAR(json_number(paper[1], "paper_bytes_to_gpu"), 1182 * 0x1p30, 0x1p29);
+    EXPECT_NEAR(json_number(paper[1], "paper_bytes_from_gpu"), 578 * 0x1p30, 0x1p29);
+    EXPECT_NE(quoin_run(by_paper).out.find("Zhang and Wu (2021) count"), std::string::npos);
     for (const std::string& line : lines) {
         const double moved = json_number(line, "bytes_to_gpu") + json_number(line, "bytes_from_gpu");
         EXPECT_GT(moved, 2.0 * 131072 * 131072 * 4);
@@ -1073,6 +1085,21 @@ TEST_F(Cli, OutputsOfOtherOptionsAreNotLeftBeside) {
 }
 
 // ---- factor, larger than the memory cap -----------------------------------------------------------------------------
+
+// A, R, and R on its way to the file; with T and S in one m×n array, V and S on their ways
+TEST_F(Cli, FactorStaysInMemoryWhereItFits) {
+    save("A.npy", random_normal<double>(500, 500));
+    for (const auto& [options, matrices] : {std::pair<std::string, double>{"", 3.5},
+                                            {"--r-only", 2.5},
+                                            {"--verify", 4.5},
+                                            {"--compact-wy full --keep-s", 5.5}}) {
+        const auto memory = std::to_string(static_cast<Index>(matrices * 500 * 500 * 8)) + "B ";
+        const Outcome outcome = quoin_run("factor A.npy --out d --restart --json --memory " + memory + options);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_NE(json_value(outcome.out, "method"), "\"left-looking\"") << options;
+        std::filesystem::remove_all("d");
+    }
+}
 
 TYPED_TEST(CliTyped, StreamsWhatDoesNotFit) {
     const auto A = random_normal<TypeParam>(6001, 24);

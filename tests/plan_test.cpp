@@ -455,35 +455,6 @@ TYPED_TEST(PlanOf, OutOfCoreTakesTheTimeOfTheSlowestEngine) {
     }
 }
 
-TYPED_TEST(PlanOf, TheWorkspaceHasRoomForTAndR) {
-    for (Method method : named_methods)
-        for (QForm q : q_forms) {
-            SCOPED_TRACE(std::string(to_string(method)) + " " + to_string(q));
-            const Plan plan = this->plan(700, 600, {.method = method, .q = q});
-            const double R = 600 * 600 * sizeof(TypeParam);
-            const double T = method == Method::BlockedHouseholder ? R * static_cast<double>(plan.panel_width) / 600 : 0;
-            EXPECT_GE(plan.workspace_bytes, R + T);
-            EXPECT_LE(plan.workspace_bytes, 100 * R);
-        }
-    // a full T beside them, and with S as many rows as A
-    for (const bool keep_s : {false, true}) {
-        Options options{.method = Method::BlockedHouseholder, .q = QForm::Reflectors};
-        const double by_panels = this->plan(700, 600, options).workspace_bytes;
-        options.q = FullT{.keep_s = keep_s, .route = FullTRoute::Joined};
-        EXPECT_EQ(this->plan(700, 600, options).workspace_bytes - by_panels,
-                  (keep_s ? 700 : 600) * 600.0 * sizeof(TypeParam));
-    }
-    // Gram-Schmidt: R, and two blocks of coefficients of a panel; twice over all columns R₂ too
-    for (Method method : {Method::ModifiedGramSchmidt, Method::ClassicalGramSchmidt})
-        for (const auto again : {Reorthogonalization::Off, Reorthogonalization::Always}) {
-            Options options{.method = in_panels(method, 50)};
-            options.method.set_reorthogonalization(again);
-            const double R = 600 * 600 * sizeof(TypeParam);
-            const bool r2 = method == Method::ClassicalGramSchmidt && again == Reorthogonalization::Always;
-            EXPECT_NEAR(this->plan(700, 600, options).workspace_bytes, (1 + 2 * 50 / 600.0 + r2) * R, 1e-9 * R);
-        }
-}
-
 TYPED_TEST(PlanOf, NoSizeOverflows) {
     const Index huge = Index(1) << 40;
     for (auto [m, n] : {std::pair<Index, Index>{huge, 1024}, {Index(1) << 33, 3}, {1 << 20, 1 << 20}})

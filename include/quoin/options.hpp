@@ -246,9 +246,12 @@ struct Plan {
     bool positive_diagonal = false;
     bool check_finite = true;
     bool verify = false;
-    double workspace_bytes = 0;  ///< arena and factors, without A itself
-    double flops = 0;            ///< of the chosen method
-    double bytes_moved = 0;      ///< between memory and caches, each pass over A counted once
+    /// Memory that the factorization takes beyond A: R, T, Q of a wide A, copies, and sums over rows. Left out is what
+    /// threads have in their caches, about 1 MiB each, and of a tree the leaves of all threads but one; on a GPU up to
+    /// 256 MiB of the libraries. The fallback of a method without its certificate may take more.
+    double workspace_bytes = 0;
+    double flops = 0;        ///< of the chosen method
+    double bytes_moved = 0;  ///< between memory and caches, each pass over A counted once
 
     // Return these choices, or their defaults if the method has no such choices.
     HouseholderPlan householder() const;

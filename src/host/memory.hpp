@@ -4,10 +4,11 @@
 
 #include <cstddef>
 
+#include "host/tuning.hpp"
+
 namespace quoin::host {
 
-/// Bytes of a large page.
-inline constexpr std::size_t large_page = std::size_t(2) << 20;
+inline constexpr std::size_t large_page = Tuning<Host>::large_page;
 
 /// Asks the system to serve the large pages that [begin, begin + bytes) lies in as such when they are first touched: a
 /// matrix of gigabytes then costs hundreds of page faults, not millions. Pages that are there stay as they are.

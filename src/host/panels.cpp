@@ -34,7 +34,7 @@ struct TallReflector {
         copy_unit_lower(V.cols, V.data, V.ld, L_, V.cols);
         if (V.rows <= Tuning<Host>::max_short_rows && p >= Tuning<Host>::min_short_cols && !S.data) {
             lay_out_short(frame);
-        } else if (p >= V.cols && columns_collide(V.ld)) {
+        } else if (p >= V.cols && Tuning<Host>::columns_collide(V.ld * Index{sizeof(T)})) {
             V_ = apart(ctx, frame, V);
         }
     }
@@ -90,13 +90,6 @@ struct TallReflector {
         multiply(op, C.cols, W, TW);
         for (Index c = 0; c < chunks.count; ++c) outer(c, TW, C);
     }
-    /// Whether the same rows of all columns share so few sets of an L2 cache that they evict each other: columns a
-    /// multiple of 32 KiB apart, up to four lines (8192 rows of f64, say, and 8200).
-    static bool columns_collide(Index ld) {
-        constexpr Index sets = Index(32) << 10, lines = 4 * 64;
-        const Index stride = ld * Index(sizeof(T)), beyond = stride % sets;
-        return stride > sets - lines && (beyond < lines || beyond > sets - lines);
-    }
     Index work() const {
         if (Vt_) return (2 * Tf_.ld + V_.ld) * tile_cols;
         return (2 + std::bit_width(static_cast<std::uint64_t>(chunks.count - 1))) * V_.cols * tile_cols;
@@ -145,10 +138,9 @@ private:
         kernels<T>().outer(B.rows, p, k, V_.data, V_.ld, TW, kp, B.data, B.ld);
         if (copied) copy_block(m, p, B.data, B.ld, C.data, C.ld);
     }
-    /// A copy of V whose columns lie a page and a line apart in every cache of up to 128 KiB a way.
+    /// A copy of V whose columns do not collide.
     static MatrixView<const T> apart(Context<Host>& ctx, Arena::Frame& frame, MatrixView<const T> V) {
-        constexpr Index way = (Index(128) << 10) / sizeof(T), shift = (4096 + 64) / sizeof(T);
-        const Index ld = (V.rows + way - 1) / way * way + shift;
+        const Index ld = Tuning<Host>::rows_apart(V.rows, sizeof(T));
         const MatrixView<T> B(frame.take<T>(ld * V.cols), V.rows, V.cols, ld);
         copy<T>(ctx, V, B);
         return B;
@@ -270,7 +262,7 @@ void apply_panels(Context<D>& ctx, Op op, std::span<const PanelFactors<T, D>> pa
     const Index tiles = tile_count(C.cols);
     // threads share the rows of few tiles, and V is copied where its columns collide: panel by panel
     const bool by_tiles = std::all_of(panels.begin(), panels.end(), [&](const PanelFactors<T, D>& H) {
-        return !TallReflector<T>::columns_collide(H.V.ld) &&
+        return !Tuning<Host>::columns_collide(H.V.ld * Index{sizeof(T)}) &&
                (tiles >= 2 * ctx.threads() || chunks_of_product(H.V.rows, H.V.cols).count == 1);
     });
     if (!by_tiles) return apply_one_by_one<T, D>(ctx, op, panels, C, arithmetic);

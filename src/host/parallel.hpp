@@ -107,9 +107,7 @@ struct ThreadBuffers {
 /// that each sum has one order.
 struct RowChunks {
     RowChunks(Index rows_, Index least) : rows(rows_) {
-        constexpr Index most = Tuning<Host>::row_chunks;
-        const Index chunk = std::max(least, (rows + most - 1) / most);
-        chunk_rows = (chunk + 511) / 512 * 512;
+        chunk_rows = Tuning<Host>::rows_of_chunk(rows, least);
         count = std::max<Index>(1, (rows + chunk_rows - 1) / chunk_rows);
     }
     Range operator[](Index c) const { return {c * chunk_rows, std::min(rows, (c + 1) * chunk_rows)}; }

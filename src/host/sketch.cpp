@@ -17,9 +17,7 @@ using namespace host;
 constexpr Index group_rows = sketch_group_rows;
 static_assert(group_rows == 32 && sketch_parts == 4);
 /// Columns of a strip, and groups that pass all of them while their places and signs are in cache.
-constexpr Index strip_cols = 8, block_groups = 64, rows_of_block = block_groups * group_rows;
-/// Least rows of a chunk, which has sums of its own.
-constexpr Index min_chunk_rows = 16384;
+constexpr Index strip_cols = Tuning<Host>::sketch_strip, block_groups = 64, rows_of_block = block_groups * group_rows;
 
 /// The places and signs of the groups of a block. The sums hold every segment twice in a row, so that no rotation wraps
 /// around.
@@ -70,10 +68,9 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
     const Index m = A.rows, n = A.cols, segments = sketch_segments(n), s = sketch_rows(n), sums_of_col = 2 * s;
     if (n == 0) return;
     if (B.rows < s) return copy<T>(ctx, A, B);
-    const Index strips = (n + strip_cols - 1) / strip_cols,
-                max_chunks = std::max<Index>(1, Tuning<Host>::row_chunks / strips);
+    const Index strips = (n + strip_cols - 1) / strip_cols;
     const Index blocks = std::max<Index>(1, (m + rows_of_block - 1) / rows_of_block);
-    const Index blocks_of_chunk = std::max(min_chunk_rows / rows_of_block, (blocks + max_chunks - 1) / max_chunks);
+    const Index blocks_of_chunk = (Tuning<Host>::sketch_chunk_rows(m, n) + rows_of_block - 1) / rows_of_block;
     const Index chunks = (blocks + blocks_of_chunk - 1) / blocks_of_chunk;
     Arena::Frame frame(ctx.state().arena);
     T* const parts = frame.take<T>(chunks * s * n);

@@ -27,6 +27,10 @@ struct Tuning<Host> : CommonTuning {
     /// Least rows of a chunk, that is of a task and its partial sum: of products; of products with too few tasks, and
     /// of sweeps; of Gram-Schmidt's sweeps. Longer chunks have fewer sums to add, shorter ones serve more cores.
     static constexpr Index chunk_rows = 2048, short_chunk_rows = 512, gram_schmidt_chunk_rows = 1024;
+    /// Returns the rows of the chunks that sums over `rows` rows are cut into, at least `least`.
+    static constexpr Index rows_of_chunk(Index rows, Index least) {
+        return (std::max(least, (rows + row_chunks - 1) / row_chunks) + 511) / 512 * 512;
+    }
     /// Rows of a task of an element-wise sweep, and the side of the tiles that are transposed in cache.
     static constexpr Index sweep_rows = 16384, transpose_tile = 64;
     /// Bytes of a column that the kernels sweep at once, so that a few columns stay in the L1 cache.
@@ -43,6 +47,19 @@ struct Tuning<Host> : CommonTuning {
     /// A block of reflectors is applied by sums of columns, from copies of V and Vᵀ, if V has at most `max_short_rows`
     /// rows and C at least `min_short_cols` columns.
     static constexpr Index max_short_rows = 128, min_short_cols = 8;
+    /// Whether the same rows of columns that are `stride` bytes apart share so few sets of an L2 cache that they evict
+    /// each other: a multiple of 32 KiB, up to four lines (8192 rows of f64, say, and 8200).
+    static constexpr bool columns_collide(Index stride) {
+        constexpr Index sets = Index(32) << 10, lines = 4 * 64;
+        const Index beyond = stride % sets;
+        return stride > sets - lines && (beyond < lines || beyond > sets - lines);
+    }
+    /// Returns the leading dimension of a copy whose columns lie a page and a line apart in every cache of up to 128
+    /// KiB a way.
+    static constexpr Index rows_apart(Index rows, Index bytes) {
+        const Index way = (Index(128) << 10) / bytes, shift = (4096 + 64) / bytes;
+        return (rows + way - 1) / way * way + shift;
+    }
     /// The recursion of a panel splits off a multiple of base_width columns. It ends with up to max_by_column, one by
     /// one, or with fewer of more rows. V, tau and R, one core of an AMD EPYC (family 26), us, ending with 6 | 8
     /// columns. f32: 51×7 0.85 | 0.72, 40×40 5.9 | 5.4, 64×20 2.8 | 2.7, 100×8 1.01 | 0.96, 300×30 8.9 | 9.2, 1000×8
@@ -51,6 +68,8 @@ struct Tuning<Host> : CommonTuning {
     static constexpr Index column_by_column(Index rows) { return rows <= 64 ? max_by_column : 6; }
     /// Columns of a step of the blocked algorithms for n×n matrices: Cholesky, LU, solves and products with triangles.
     static constexpr Index square_step = 48;
+    /// Bytes of a large page.
+    static constexpr Index large_page = Index(2) << 20;
     /// Least size, in large pages, of memory that comes straight from the system in such pages, if the system grants
     /// them. Q and R of 100 000 3×3 matrices, 7 MB each, on one core of an AMD EPYC 9005, ms: from 4 pages on 10.2,
     /// from 2 on 5.1.
@@ -141,6 +160,15 @@ struct Tuning<Host> : CommonTuning {
     ///   11.7|9.8, 3200×400 27|25 14.2|15.6, 6400×400 43|54 22|26, 8000×1000 406|445 196|195, 1000×30 0.154|0.166
     ///   0.087|0.109
     static constexpr Index sketch_aspect = 8;
+    /// Columns of a task of a sketch.
+    static constexpr Index sketch_strip = 8;
+    /// Returns the rows of the chunks that a sketch of m×n is summed over: at least 16 384, and few chunks of many
+    /// columns.
+    static Index sketch_chunk_rows(Index m, Index n) {
+        const Index strips = std::max<Index>(1, (n + sketch_strip - 1) / sketch_strip);
+        const Index chunks = std::max<Index>(1, row_chunks / strips);
+        return std::max<Index>(16384, (m + chunks - 1) / chunks);
+    }
     /// Columns of a stream for R alone whose blocks are reduced by trees.
     static constexpr Index stream_tree_cols = 1024;
     /// Columns of a panel that is reconstructed at once.

@@ -102,19 +102,21 @@ private:
         double numbers = 0;
         switch (given_.work) {
             case Work::Factor: {
-                // A, which Q replaces, and R in the factorization and once more on its way to the file; to verify, A
-                // once more; the thin Q of a wide A, which does not fill A's place; one of V, T and S on its way
-                const double wide_q = m < n ? m * k : 0, full_t = plan.q.full_t ? m * k : 0;
-                numbers = (given_.verify ? 2 : 1) * m * n + 2 * k * n + wide_q + full_t;
+                // A, which Q replaces, and beside Q, R on its way to the file; to verify, A once more, and again in the
+                // order of the pivots; V, T and S on their way
+                const double R = plan.q == QForm::None ? 0 : k * n, full_t = plan.q.full_t ? 2 * m * k : 0;
+                numbers = (!given_.verify ? 1 : plan.pivoting ? 3 : 2) * m * n + R + full_t;
                 break;
             }
-            case Work::LeastSquares:  // A, the copy that is factored, b and Qᵀb
-                numbers = 2 * m * n + 2 * std::max(m, n) * p;
+            case Work::LeastSquares:  // A, the copy that is factored, b and Qᵀb, R twice
+                numbers = 2 * m * n + 2 * std::max(m, n) * p + 2 * k * k;
                 break;
-            case Work::SVD:  // A, the copy that is factored, and U
-            case Work::SingularValues: numbers = (given_.work == Work::SVD ? 3 : 2) * m * n;
+            case Work::SVD:  // A, the copy that is factored, U; of R: R, its singular vectors, and LAPACK's workspace
+                numbers = 3 * m * n + 7 * k * k;
+                break;
+            case Work::SingularValues: numbers = 2 * m * n + 2 * k * k;
         }
-        return sizeof(T) * numbers + plan.workspace_bytes;
+        return sizeof(T) * numbers + plan.workspace_bytes + Tuning<D>::library_bytes;
     }
 
     /// Returns nothing if the matrix cannot be streamed.

@@ -326,6 +326,7 @@ Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
     detail::checked_bytes(m, n, sizeof(T));
     Plan plan = options.pivoting ? pivoted_plan<T, D>(m, n, options) : chosen_plan<T, D>(m, n, options, panels_on_host);
     count_costs(plan);
+    plan.workspace_bytes = workspace_bytes<T, D>(plan);
     return plan;
 }
 

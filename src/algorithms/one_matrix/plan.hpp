@@ -21,8 +21,11 @@ inline bool is_gram_schmidt(Method method) {
 template <class T, class D>
 inline constexpr bool corrected_products = Tuning<D>::corrected_products&& Scalar<T>::has_halves;
 
-/// Fills in the plan's flops, bytes_moved and workspace_bytes, from the counts in the primitives' contracts.
+/// Fills in the plan's flops and bytes_moved, from the counts in the primitives' contracts.
 void count_costs(Plan& plan);
+/// Returns the bytes of memory on D that the factorization takes beyond A, by one thread of the host.
+template <class T, class D>
+double workspace_bytes(const Plan& plan);
 /// Returns the time of the plan by the times of its steps, in ns of one core: the factorization, the work that `q`
 /// requires, and, for QForm::Any, QᵀC. C has A's number of columns, at most 16.
 double modelled_time(const Plan& plan, const StepTimes& times);

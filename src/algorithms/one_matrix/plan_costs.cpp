@@ -7,7 +7,7 @@
 #include "algorithms/one_matrix/panel_layout.hpp"
 #include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/sampled_sum.hpp"
-#include "primitives/tuning.hpp"
+#include "devices.hpp"
 
 namespace quoin {
 
@@ -81,10 +81,10 @@ void add_batches(Plan& plan) {
     const double k = number(std::min(plan.rows, plan.cols)), n = number(plan.cols);
     const bool forms = plan.q == QForm::Explicit || plan.q == QForm::Reflectors;
     const PanelColumns columns(plan);
-    double words = 0, held = 0;
+    double words = 0;
     for_each_sampled(columns.count(), [&](Index i, double weight) {
         const Range cols = columns[i];
-        const double m = number(plan.rows - cols.begin), w = number(cols.size()), end = number(cols.end);
+        const double w = number(cols.size()), end = number(cols.end);
         double rows = 0;
         for (const BatchLevel& level : levels_of(plan.tree(), plan.rows - cols.begin, cols.size()))
             rows += number(level.rows);
@@ -93,15 +93,12 @@ void add_batches(Plan& plan) {
             words += weight * 2 * rows * (w + right);
             if (!forms) break;
         }
-        // V, and the stacks of triangles
-        held += weight * (2 * rows - m) * w;
     });
     if (plan.q == QForm::Reflectors) {
         plan.flops += reconstruction_flops(number(plan.rows), k);
         words += 2 * number(plan.rows) * n;
     }
     plan.bytes_moved += words * bytes_of(plan.scalar);
-    plan.workspace_bytes = (held + 4 * k * n) * bytes_of(plan.scalar);
 }
 
 /// Adds the costs of Gram-Schmidt, by the halves of gram_schmidt.cpp. Selective reorthogonalization is counted as none.
@@ -200,7 +197,7 @@ double modelled_time(const Plan& plan, const StepTimes& t) {
 
 void count_costs(Plan& plan) {
     const double m = number(plan.rows), n = number(plan.cols), k = std::min(m, n);
-    const double A_bytes = m * n * bytes_of(plan.scalar), small_bytes = k * n * bytes_of(plan.scalar);
+    const double A_bytes = m * n * bytes_of(plan.scalar);
     const bool none = plan.q == QForm::None, reflectors = plan.q == QForm::Reflectors;
     if (is_cholesky(plan.method)) {
         const bool sketched = plan.method == Method::RandomizedCholeskyQR;
@@ -208,28 +205,22 @@ void count_costs(Plan& plan) {
         if (!none) plan.flops += reflectors ? reconstruction_flops(m, n) : m * n * n;
         // reads and writes of A: Gram, or sketch, and solve and Gram; last solve
         plan.bytes_moved = (1 + (sketched ? 2 : 0) + (none ? 0 : 2)) * A_bytes;
-        plan.workspace_bytes = (number(CommonTuning::row_chunks) + 4) * small_bytes;
         return;
     }
     if (is_gram_schmidt(plan.method)) {
         plan.flops = plan.bytes_moved = 0;
         if (n > 0) add_gram_schmidt(plan);
         const double nb = number(plan.panel_width);
-        plan.workspace_bytes = 2 * nb * n * bytes_of(plan.scalar) + small_bytes;
         if (plan.gram_schmidt().reorthogonalization == Reorthogonalization::Always) {
             plan.flops *= 2;
             plan.bytes_moved *= 2;
             if (plan.method == Method::ClassicalGramSchmidt && n > nb) {
-                // R₂, and R₂R₁
-                plan.workspace_bytes += small_bytes;
+                // R₂R₁
                 plan.flops += n * n * n / 3;
             } else {
                 // every panel by itself against all columns before it
                 plan.bytes_moved += m * n * (n / nb) * bytes_of(plan.scalar);
             }
-        }
-        if (takes_halves(plan.arithmetic)) {
-            plan.workspace_bytes += converted_bytes(plan);
         }
         return;
     }
@@ -238,12 +229,7 @@ void count_costs(Plan& plan) {
     if (is_tree(plan.method) && plan.tree().domain_leaves == 0) return add_batches(plan);
     const bool forms_q = plan.q == QForm::Explicit || (reflectors && !lapack_format);
     const Index columns = std::min(plan.rows, plan.cols);
-    double t_bytes = 0;
-    if (plan.q.full_t && lapack_format) {
-        add_full_t(plan);
-        t_bytes += (plan.q.full_t->route == FullTRoute::Recurrence || plan.q.full_t->keep_s ? m : k) * k *
-                   bytes_of(plan.scalar);
-    }
+    if (plan.q.full_t && lapack_format) add_full_t(plan);
     for_each_panel(plan, [&](Index first, const PanelTree& tree, double weight) {
         const Index end = first + tree.width;
         const double panel_bytes = number(tree.rows) * number(tree.width) * bytes_of(plan.scalar);
@@ -256,21 +242,213 @@ void count_costs(Plan& plan) {
             plan.flops += weight * (form_flops(tree) + apply_flops(tree, columns - end));
             plan.bytes_moved += weight * bytes;
         }
-        t_bytes += weight * number(tree.inner_block) * number(tree.t_cols()) * bytes_of(plan.scalar);
     });
     if (reflectors && !lapack_format) {
         plan.flops += reconstruction_flops(m, k);
         plan.bytes_moved += 2 * A_bytes;
     }
     if (none && plan.method == Method::TSQR && m >= n) plan.bytes_moved = A_bytes;
-    plan.workspace_bytes = t_bytes + 4 * small_bytes;
-    if (plan.householder().one_launch) plan.workspace_bytes += A_bytes;  // V and R in the device's own format
-    if (plan.arithmetic == Arithmetic::Corrected) {
-        // V twice in six bytes an element; for the columns of C that fit into halves_bytes: six bytes, sums of VᵀC, W
-        const double nb = number(plan.panel_width), run = number(CommonTuning::corrected_run_rows);
-        const double width = std::min(n, number(CommonTuning::halves_bytes) / (6 * m));
-        plan.workspace_bytes += 12 * m * nb + width * (6 * m + 4 * nb * m / run + 14 * nb);
-    }
 }
+
+namespace {
+
+/// The workspace of a plan in entries of T: the matrices that the factorization makes beyond A, and the arena that the
+/// primitives share. What one thread has in its caches is left out.
+template <class T, class D>
+class Workspace {
+public:
+    explicit Workspace(const Plan& plan)
+        : plan_(plan),
+          m_(number(plan.rows)),
+          n_(number(plan.cols)),
+          k_(std::min(m_, n_)),
+          nb_(number(plan.panel_width)),
+          square_(held(k_ * n_)) {}
+
+    double entries() const {
+        if (plan_.pivoting) return with_pivots();
+        if (is_cholesky(plan_.method)) return by_cholesky();
+        if (is_gram_schmidt(plan_.method)) return by_gram_schmidt();
+        if (is_tree(plan_.method)) return on_host ? by_trees() : by_batches();
+        // V and R in the device's own format
+        return plan_.householder().one_launch ? m_ * n_ + results(k_) : by_panels(k_);
+    }
+
+private:
+    static constexpr bool on_host = !Tuning<D>::asynchronous;
+    static constexpr double sum = double(sizeof(Sum<T, D>)) / sizeof(T);  // entries that a sum over rows takes
+
+    bool forms_q() const { return plan_.q == QForm::Explicit; }
+    bool reflectors() const { return plan_.q == QForm::Reflectors; }
+    /// The entries of a matrix, in whole pages of the host if it is large.
+    static double held(double entries) {
+        if constexpr (on_host) {
+            const double page = number(Tuning<D>::large_page) / sizeof(T);
+            if (entries >= page * number(Tuning<D>::mapped_from_pages)) return page * std::ceil(entries / page);
+        }
+        return entries;
+    }
+    /// Partial sums of AᵀB over the rows, for n columns of A, in chunks of at least `least` rows, and p of B.
+    double partial_sums(Index least, double n, double p) const {
+        if constexpr (on_host)
+            return std::ceil(m_ / number(Tuning<D>::rows_of_chunk(plan_.rows, std::max<Index>(1, least)))) * n * p;
+        return 0;
+    }
+    /// Partial sums of a product of n and p columns.
+    double partial_sums(double n, double p) const {
+        if constexpr (on_host) return partial_sums(std::max(Tuning<D>::chunk_rows, static_cast<Index>(n)), n, p);
+        return 0;
+    }
+    /// R and the thin Q of r columns, if they do not stay in A.
+    double results(double r) const {
+        const bool with_r = plan_.q == QForm::None || forms_q();
+        return (with_r ? held(r * n_) : 0) + (forms_q() && m_ < n_ ? held(m_ * r) : 0);
+    }
+
+    /// Panels in LAPACK's format, and R of `rows` rows.
+    double by_panels(double rows) const {
+        const double width = number(std::max(plan_.panel_width, plan_.householder().last_width));
+        double full_t = 0, arena = arena_of_panels(width);
+        if (plan_.q.full_t) {
+            const auto [keep_s, route] = *plan_.q.full_t;
+            const double Tf = held(k_ * k_), with_s = held(m_ * k_);
+            if (route == FullTRoute::Recurrence && width < k_) {
+                full_t = with_s + (!keep_s && m_ > k_ ? Tf : 0);
+            } else if (keep_s || width < k_) {
+                full_t = Tf + (keep_s ? with_s : 0);
+                arena = std::max({arena, partial_sums(k_, number(Tuning<D>::wy_block)), keep_s ? k_ * k_ : 0});
+            }
+        }
+        return held(width * k_) + results(rows) + full_t + held(arena);
+    }
+    /// Updates by panels of `width` columns; on a GPU the next panel beside them.
+    double arena_of_panels(double width) const {
+        double arena = 0;
+        if constexpr (on_host) {
+            const Index stride = plan_.rows * Index{sizeof(T)};
+            if (Tuning<D>::columns_collide(stride))
+                arena += number(Tuning<D>::rows_apart(plan_.rows, sizeof(T))) * width;
+        } else {
+            arena = 2 * width * n_ + 3 * m_ * width;
+            if (plan_.arithmetic == Arithmetic::Corrected) {
+                // V twice in six bytes an element; for the columns of C that fit into halves_bytes: six bytes, sums of
+                // VᵀC, W
+                const double run = number(CommonTuning::corrected_run_rows);
+                const double columns = std::min(n_, number(CommonTuning::halves_bytes) / (6 * m_));
+                arena += (12 * m_ * width + columns * (6 * m_ + 4 * width * m_ / run + 14 * width)) / sizeof(T);
+            }
+        }
+        return arena;
+    }
+
+    double by_trees() const {
+        double Tf = 0;
+        for_each_panel(plan_, [&](Index, const PanelTree& tree, double weight) {
+            Tf += weight * number(tree.inner_block) * number(tree.t_cols());
+        });
+        const PanelTree tree = tree_of(plan_, plan_.rows, std::min(plan_.panel_width, static_cast<Index>(k_)));
+        const double leaf = number(std::min(tree.leaf_rows, tree.rows)) * nb_;
+        // a leaf of the thread, and to form Q two, before the first is returned
+        const double work = nb_ * nb_ + 2 * number(tree.inner_block) * nb_, factor = work + leaf,
+                     form = work + 2 * leaf;
+        if (plan_.q == QForm::None && nb_ >= n_)
+            return held(Tf) + held(number(tree.domains()) * nb_ * n_) + square_ + held(factor);
+        const bool forms = forms_q() || reflectors();
+        const double factored = held(Tf) + held(factor + (forms ? form : 0));
+        if (!reflectors()) return results(k_) + factored;
+        return square_ + std::max(factored, reconstruction() + std::max(held(form), held(k_ * k_)));
+    }
+
+    double by_batches() const {
+        double rows_of_v = 0, stack = 0;
+        const PanelColumns columns(plan_);
+        for_each_sampled(columns.count(), [&](Index i, double weight) {
+            const Range cols = columns[i];
+            const double m = number(plan_.rows - cols.begin), w = number(cols.size());
+            double rows = 0;
+            for (const BatchLevel& level : levels_of(plan_.tree(), plan_.rows - cols.begin, cols.size()))
+                rows += number(level.rows);
+            if (plan_.q != QForm::None) rows_of_v += weight * rows * w;
+            // triangles one above the other, and the rows of C that belong to them
+            stack = std::max(stack, (rows - m) * std::max(2 * w, n_ - number(cols.end)));
+        });
+        return rows_of_v + stack + square_ + (reflectors() ? reconstruction() : 0);
+    }
+
+    /// T and U, and on the host the steps to them; on a GPU the product of U and a triangle.
+    double reconstruction() const { return (on_host ? 5 : 1 + 2 * sum) * held(k_ * k_); }
+
+    double by_cholesky() const {
+        // R, and the triangles of two passes
+        const double matrices = (1 + 2 * sum) * square_;
+        double later = reflectors() ? reconstruction() : 0;
+        double arena = on_host ? partial_sums(plan_.cols, n_, n_) : (1 + sum) * n_ * n_;
+        if (plan_.method == Method::RandomizedCholeskyQR) {
+            later = std::max(later, sum * held(std::min(m_, 4 * n_) * n_));
+            if constexpr (on_host) {
+                const double chunk = number(Tuning<D>::sketch_chunk_rows(plan_.rows, plan_.cols));
+                if (m_ >= 4 * n_) arena = std::max(arena, std::ceil(m_ / chunk) * 4 * n_ * n_);
+            }
+        }
+        return matrices + later + held(arena);
+    }
+
+    double by_gram_schmidt() const {
+        const bool modified = plan_.method == Method::ModifiedGramSchmidt;
+        const auto again = plan_.gram_schmidt().reorthogonalization;
+        // R; L; coefficients of a panel
+        double matrices = square_ + (modified ? nb_ * n_ : 0) + (again != Reorthogonalization::Off ? nb_ * n_ : 0);
+        // R₂, and columns of R₁
+        if (again == Reorthogonalization::Always && !modified && n_ > nb_)
+            matrices += square_ + held(n_ * std::min(n_, number(CommonTuning::r_product_width)));
+        const double left = std::ceil(std::floor(n_ / std::max(1.0, nb_)) / 2) * nb_, right = n_ - left;
+        const double arena = modified ? partial_sums(nb_, n_) : partial_sums(left, right);
+        return matrices + held(arena) + (takes_halves(plan_.arithmetic) ? converted_bytes(plan_) / sizeof(T) : 0);
+    }
+
+    double with_pivots() const {
+        const PivotPlan& pivoting = *plan_.pivoting;
+        const double most = pivoting.max_rank > 0 ? number(pivoting.max_rank) : k_;
+        const bool strong = pivoting.kind == Pivots::Strong;
+        if (pivoting.chosen_first) {
+            Plan without = plan_;
+            without.pivoting.reset();
+            // the pivots of R, or of a sketch of 4n rows, while the arena keeps its sums
+            double chosen = (strong ? 4 : 2) * square_;
+            if (pivoting.kind == Pivots::Randomized && plan_.q != QForm::None) chosen = 4 * sum * square_;
+            return Workspace(without).entries() + chosen;
+        }
+        const double width = std::min(nb_, most), rows = width + 8, Tf = held(width * k_);
+        // R of the rows of the last panel, from V and V T
+        const double last = 2 * held(m_ * width), sketch = held(m_ * rows) + 2 * held(rows * n_);
+        double chosen = 0;
+        if (strong) {
+            const double sums = on_host && Tuning<D>::tall(plan_.rows, plan_.cols, plan_.scalar)
+                                    ? 3 * square_ + held(partial_sums(plan_.cols, n_, n_))
+                                    : held(m_ * n_) + square_;
+            chosen = std::max({sums, 3 * square_, last});
+        } else if (pivoting.kind == Pivots::Greedy) {
+            chosen = held(nb_ * n_);
+        } else {
+            chosen = sketch + std::max(held(partial_sums(rows, n_)), last);
+        }
+        return std::max(by_panels(most), Tf + chosen);
+    }
+
+    const Plan& plan_;
+    double m_, n_, k_, nb_;
+    double square_;  // R
+};
+
+}  // namespace
+
+template <class T, class D>
+double workspace_bytes(const Plan& plan) {
+    return sizeof(T) * Workspace<T, D>(plan).entries();
+}
+
+#define QUOIN_INSTANTIATE(T, D) template double workspace_bytes<T, D>(const Plan&);
+QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin

@@ -1,0 +1,37 @@
+// A plan's workspace is what its factorization takes of the GPU's memory beyond A.
+
+#include "../workspace_cases.hpp"
+#include "gallery.hpp"
+#include "gpu.hpp"
+
+namespace quoin::test {
+namespace {
+
+template <class T>
+class GpuWorkspace : public OnGpu {};
+TYPED_TEST_SUITE(GpuWorkspace, Scalars);
+
+TYPED_TEST(GpuWorkspace, IsWhatThePlanSays) {
+    using T = TypeParam;
+    const double entries = quick() ? 4e6 : 1.2e8, spare = 0x1p28;
+    // every case views the same numbers
+    const Matrix<T, Cuda> numbers =
+        copy_to_device<T>(this->gpu(), random_normal<T>(static_cast<Index>(1.1 * entries), 1).view());
+    for (const WorkspaceCase& c : workspace_cases<Cuda>(entries)) {
+        SCOPED_TRACE(c.name);
+        Context<Cuda> ctx;
+        Matrix<T, Cuda> A(ctx, c.m, c.n);
+        copy<T>(ctx, MatrixView<const T, Cuda>(numbers.data(), c.m, c.n, c.m), A.view());
+        const Plan plan = plan_qr<T>(ctx, c.m, c.n, c.options);
+        const double before = memory_in_use(ctx).own;
+        const QR<T, Cuda> f = qr(ctx, std::move(A), plan);
+        ctx.wait();
+        // the pool keeps the most that it has had
+        const double taken = memory_in_use(ctx).own - before;
+        EXPECT_LE(taken, plan.workspace_bytes + spare);
+        EXPECT_LE(plan.workspace_bytes, 1.1 * taken + spare);
+    }
+}
+
+}  // namespace
+}  // namespace quoin::test
