@@ -327,8 +327,8 @@ TEST_F(Cli, MalformedCommandLines) {
         {"bench 10x10 --device cuda --against blas2", {"--against", "blas2", "geqrf"}},
         {"bench paper", {"needs one of caqr-report, caqr, storage, out-of-core, gram-schmidt"}},
         {"bench paper table3", {"paper", "table3", "caqr-report, caqr, storage"}},
-        {"bench paper caqr", {"needs one of figure7, figure8, figure9, table1, table2"}},
-        {"bench paper caqr table3", {"caqr", "table3", "figure7, figure8"}},
+        {"bench paper caqr", {"needs one of figure7, strategies, figure8, figure9, table1, table2"}},
+        {"bench paper caqr table3", {"caqr", "table3", "figure7, strategies, figure8"}},
         {"bench paper caqr table2 10x10", {"10x10"}},
         {"bench paper caqr table2 --repeat 2", {"--repeat"}},
         {"bench paper caqr table1 --against cusolver", {"--against", "--device cuda"}},
@@ -862,7 +862,7 @@ TEST_F(Cli, EntriesOfPapersAreListed) {
         EXPECT_NE(list.out.find(expected), std::string::npos) << expected;
     for (const std::string& line : lines_of(list.out)) EXPECT_LE(line.size(), 140u) << line;
     const std::vector<std::string> entries = lines_of(quoin_run("bench paper caqr --list --json").out);
-    ASSERT_EQ(entries.size(), 5u);
+    ASSERT_EQ(entries.size(), 6u);
     EXPECT_EQ(json_value(entries[3], "entry"), "\"table1\"");
     // one run has two views
     EXPECT_EQ(json_value(entries[4], "run"), "\"caqr-report table1\"");

@@ -280,7 +280,7 @@ def test_package_without_its_compiled_module_names_the_distribution(tmp_path):
     for file in pathlib.Path(quoin.__file__).parent.glob("*.py"):
         (tmp_path / "quoin" / file.name).write_text(file.read_text())
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    child = subprocess.run([sys.executable, "-c", "import quoin"], env=environment, capture_output=True, text=True)
+    child = subprocess.run([sys.executable, "-c", "import quoin"], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert child.returncode == 1
     assert child.stderr.splitlines()[-1].startswith("ImportError: quoin's compiled module _core is not beside ")
     assert "install the distribution quoin-qr" in child.stderr

@@ -305,8 +305,8 @@ TEST_F(GpuQr, SameBitsTwiceF64) { bits<double>(); }
 TEST_F(GpuQr, LapackExchangeF32) { lapack_exchange<float>(); }
 TEST_F(GpuQr, LapackExchangeF64) { lapack_exchange<double>(); }
 
-/// R alone has the same bits by rows and by columns: by Gram matrices, by the trees behind them, and with columns that
-/// are scaled.
+/// R alone has the same bits by rows and by columns: by Gram matrices, by trees where these refuse, and with columns
+/// that are scaled.
 TEST_F(GpuQr, RAloneOfRowMajorMatrices) {
     const auto check_rows = [&]<class T>(const Matrix<T>& A) {
         const Index m = A.rows(), n = A.cols();
