@@ -863,9 +863,9 @@ TEST_F(Cli, EntriesOfPapersAreListed) {
     for (const std::string& line : lines_of(list.out)) EXPECT_LE(line.size(), 140u) << line;
     const std::vector<std::string> entries = lines_of(quoin_run("bench paper caqr --list --json").out);
     ASSERT_EQ(entries.size(), 6u);
-    EXPECT_EQ(json_value(entries[3], "entry"), "\"table1\"");
+    EXPECT_EQ(json_value(entries[4], "entry"), "\"table1\"");
     // one run has two views
-    EXPECT_EQ(json_value(entries[4], "run"), "\"caqr-report table1\"");
+    EXPECT_EQ(json_value(entries[5], "run"), "\"caqr-report table1\"");
 }
 
 TEST_F(Cli, GramSchmidtNamesOrCompletesADependentColumn) {
