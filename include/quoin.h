@@ -3,17 +3,18 @@
 
 /// The C interface of Quoin: QR factorizations, least squares and singular values, from C99 and all that calls C.
 ///
-/// Functions that can fail return QUOIN_OK or another quoin_status; `quoin_last_error` then has a sentence. Handles come
-/// from a `create` function or `quoin_factor`, are independent of each other, and are freed by their `destroy`, which
-/// takes null. A context serves one thread at a time; so does a stream. A factorization may be used by several threads
-/// at once, each with a context of its own on the same device. docs/c.md is the guide, and the headers in quoin/ say
-/// what each call computes, its error bounds and its costs.
+/// Functions that can fail return QUOIN_OK or another quoin_status; `quoin_last_error` then has a sentence. Handles
+/// come from a `create` function or `quoin_factor`, are independent of each other, and are freed by their `destroy`,
+/// which takes null. A context serves one thread at a time; so does a stream. A factorization may be used by several
+/// threads at once, each with a context of its own on the same device. docs/c.md is the guide. The headers in quoin/
+/// have the error bounds and the costs of each call.
 ///
 ///     double a[] = {3, 4, 0, 5}, r[4];
 ///     quoin_matrix A = {a, 2, 2, 2, QUOIN_TYPE_F64, QUOIN_COLUMN_MAJOR, 0}, R = A;
 ///     R.data = r;
 ///     quoin_context *ctx;
-///     if (quoin_context_create(QUOIN_HOST, 0, NULL, &ctx) || quoin_qr(ctx, &A, NULL, NULL, &R)) puts(quoin_last_error());
+///     if (quoin_context_create(QUOIN_HOST, 0, NULL, &ctx) || quoin_qr(ctx, &A, NULL, NULL, &R))
+///         puts(quoin_last_error());
 ///     quoin_context_destroy(ctx);
 
 #include <stddef.h>
@@ -73,7 +74,7 @@ enum {
 
 /// A matrix in memory of the caller: entry (i, j) is data[i + j*ld] (column-major) or data[i*ld + j] (row-major).
 ///
-/// The memory is that of the context's device. `data` may be null if `rows` or `cols` is 0. Inputs are only read.
+/// `data` is in the memory of the context's device. It may be null if `rows` or `cols` is 0. Inputs are only read.
 /// Every function takes both orders; a row-major output, and a row-major right-hand side, costs one transposed copy.
 typedef struct quoin_matrix {
     void* data;
@@ -103,7 +104,7 @@ typedef struct quoin_options {
     double rcond;               ///< decides the rank in least squares (`LeastSquaresOptions`); -1: by 10u
 } quoin_options;
 
-/// What a factorization is, and what was measured; a negative number was not measured.
+/// Shape, method and accuracy of a factorization. A negative number was not measured.
 typedef struct quoin_report {
     size_t size;         ///< sizeof(quoin_report), set by the caller
     int64_t rows, cols;  ///< of A
@@ -116,7 +117,7 @@ typedef struct quoin_report {
     double residual;       ///< ‖A − QR‖_F / ‖A‖_F, with quoin_options.verify
 } quoin_report;
 
-/// What least squares found about A.
+/// Rank and condition of A, found by least squares.
 typedef struct quoin_solution {
     size_t size;  ///< sizeof(quoin_solution), set by the caller
     int64_t rank;
@@ -145,8 +146,8 @@ quoin_status quoin_context_create(int32_t device, int32_t threads, void* stream,
 void quoin_context_destroy(quoin_context* ctx);
 /// Waits on a GPU until results are complete, in the memory of the GPU. On the host calls return when they are.
 quoin_status quoin_wait(quoin_context* ctx);
-/// Makes the call in progress on `ctx`, and every later one, end with QUOIN_INTERRUPTED. Any thread or signal handler may
-/// call it. It stands until `quoin_clear_stop`.
+/// Makes the call in progress on `ctx`, and every later one, end with QUOIN_INTERRUPTED until `quoin_clear_stop`. Any
+/// thread or signal handler may call it.
 void quoin_request_stop(quoin_context* ctx);
 void quoin_clear_stop(quoin_context* ctx);
 
@@ -174,8 +175,8 @@ quoin_status quoin_qr(quoin_context* ctx, const quoin_matrix* A, const quoin_opt
                       const quoin_matrix* R);
 /// Solves min ‖AX − B‖ for A of any shape and rank, A m×n, B m×p, X n×p: the X of least norm.
 ///
-/// `residual_norms` gets the p norms of the columns of AX − B, in the type of A and the host's memory. It and `solution`
-/// may be null.
+/// `residual_norms` gets the p norms of the columns of AX − B, in the type of A and the host's memory. It and
+/// `solution` may be null.
 quoin_status quoin_least_squares(quoin_context* ctx, const quoin_matrix* A, const quoin_matrix* B,
                                  const quoin_options* options, const quoin_matrix* X, void* residual_norms,
                                  quoin_solution* solution);
@@ -193,7 +194,8 @@ quoin_status quoin_qr_batch(quoin_context* ctx, int64_t count, const quoin_matri
 quoin_status quoin_least_squares_batch(quoin_context* ctx, int64_t count, const quoin_matrix* A, const quoin_matrix* B,
                                        const quoin_options* options, const quoin_matrix* X);
 
-/// Starts R of a matrix with `cols` columns whose rows arrive block by block, each with `right_hand_sides` columns of B.
+/// Starts R of a matrix with `cols` columns whose rows arrive block by block, and with them the rows of B, which has
+/// `right_hand_sides` columns.
 quoin_status quoin_stream_create(quoin_context* ctx, int32_t type, int64_t cols, int64_t right_hand_sides,
                                  quoin_stream** stream);
 void quoin_stream_destroy(quoin_stream* stream);

@@ -1,7 +1,6 @@
 #pragma once
 
-// What every function of the C interface does around its mathematics: handles, the choice of type and device, views of
-// the caller's matrices, and errors.
+// Handles, errors, the choice of type and device, and views of the caller's matrices, for every function of quoin.h.
 
 #include <fmt/format.h>
 
