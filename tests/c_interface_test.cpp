@@ -200,7 +200,8 @@ TYPED_TEST(CLaw, HoldsForEveryMethodAndForPivots) {
 
 TYPED_TEST(CLaw, HoldsForLeastSquares) {
     using T = TypeParam;
-    for (const auto& [m, n] : {Shape{300, 7}, {40, 40}, {6, 50}, {5, 0}}) {
+    for (const Shape& shape : {Shape{300, 7}, {40, 40}, {6, 50}, {5, 0}}) {
+        const Index m = shape.m, n = shape.n;
         for (const int order : orders) {
             SCOPED_TRACE(testing::Message() << m << " x " << n << ", order " << order);
             const Matrix<T> A = random_normal<T>(m, n), B = random_normal<T>(m, 3, 2);

@@ -31,26 +31,17 @@ quoin_status failed(int status, const char* sentence) {
     return static_cast<quoin_status>(status);
 }
 
-constexpr quoin_options default_options = {.size = sizeof(quoin_options),
-                                           .method = QUOIN_METHOD_AUTO,
-                                           .q = QUOIN_Q_ANY,
-                                           .reorthogonalize = QUOIN_REORTHOGONALIZE_OFF,
-                                           .pivots = QUOIN_PIVOTS_NONE,
-                                           .check_finite = 1,
-                                           .verify = 0,
-                                           .positive_diagonal = 0,
-                                           .refuse_deficient = 0,
-                                           .panel_width = 0,
-                                           .leaf_rows = 0,
-                                           .fan_in = 0,
-                                           .max_rank = 0,
-                                           .tolerance = 0,
-                                           .relative_tolerance = 0,
-                                           .rcond = -1};
+quoin_options default_options() {
+    quoin_options all{};
+    all.size = sizeof(all);
+    all.check_finite = 1;
+    all.rcond = -1;
+    return all;
+}
 
 /// Returns the caller's options, with defaults for null and for the fields that an earlier version of the struct lacks.
 quoin_options complete(const quoin_options* options) {
-    quoin_options all = default_options;
+    quoin_options all = default_options();
     if (options) {
         require_size("options", options->size, sizeof(all));
         std::memcpy(&all, options, options->size);
@@ -146,7 +137,7 @@ const char* quoin_last_error() { return last_error.c_str(); }
 quoin_status quoin_options_init(quoin_options* options, std::size_t size) {
     return guarded([&] {
         given("options", options).size = size;
-        answer("options", default_options, options);
+        answer("options", default_options(), options);
     });
 }
 
