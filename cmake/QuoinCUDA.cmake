@@ -71,7 +71,7 @@ function(quoin_check_cuda_host)
     target_compile_definitions(quoin_bench_kernels PRIVATE QUOIN_HAVE_CUDA)
     target_include_directories(quoin_bench_kernels PRIVATE ${PROJECT_SOURCE_DIR}/bench)
     foreach(folder cli cli/common bench bench/measure bench/measure/cuda bench/rivals bench/papers apps/robust_pca/program apps/lyapunov/program
-            src/algorithms/one_matrix src/algorithms/batches src/algorithms/ranks src/algorithms/streams src/algorithms/out_of_core
+            src/c src/algorithms/one_matrix src/algorithms/batches src/algorithms/ranks src/algorithms/streams src/algorithms/out_of_core
             src/cuda src/cuda/plain src/cuda/runtime src/cuda/small src/file_qr src/routes)
         file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
         set_source_files_properties(${sources} PROPERTIES UNITY_GROUP ${folder})

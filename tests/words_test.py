@@ -48,7 +48,7 @@ def main(root):
     wrong = 0
     for folder in ("src", "include", "cli", "python", "bench", "apps", "examples", "tests"):
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix not in (".cpp", ".hpp", ".cu", ".cuh", ".py") or not path.is_file():
+            if path.suffix not in (".c", ".h", ".cpp", ".hpp", ".cu", ".cuh", ".py") or not path.is_file():
                 continue
             text = path.read_text()
             rows = text.split("\n")

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdio>
 
 #include "io/json_text.hpp"
@@ -10,49 +9,29 @@
 
 namespace quoin::cli {
 
-namespace {
-
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null"; }
-
-}  // namespace
-
 JsonLine& JsonLine::raw(const char* key, const std::string& value) {
     members_.emplace_back(key, value);
     return *this;
 }
 
-std::string JsonLine::text() const {
-    std::string text;
-    for (const auto& [key, value] : members_)
-        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", io::json_quoted(key), value);
-    return "{" + text + "}";
-}
+std::string JsonLine::text() const { return io::json_object(members_); }
 
 JsonLine& JsonLine::add(const char* key, const char* value) { return raw(key, io::json_quoted(value)); }
 JsonLine& JsonLine::add(const char* key, const std::string& value) { return raw(key, io::json_quoted(value)); }
 JsonLine& JsonLine::add(const char* key, std::int64_t value) { return raw(key, fmt::format("{}", value)); }
 JsonLine& JsonLine::add(const char* key, bool value) { return raw(key, value ? "true" : "false"); }
-JsonLine& JsonLine::add(const char* key, double value) { return raw(key, number(value)); }
+JsonLine& JsonLine::add(const char* key, double value) { return raw(key, io::json_number(value)); }
 JsonLine& JsonLine::add_measured(const char* key, double value) { return value < 0 ? add_null(key) : add(key, value); }
 JsonLine& JsonLine::add_known(const char* key, const std::string& value) {
     return value.empty() ? add_null(key) : add(key, value);
 }
 JsonLine& JsonLine::add_null(const char* key) { return raw(key, "null"); }
 
-JsonLine& JsonLine::add(const PlanField& field) {
-    return std::visit(
-        [&]<class V>(const V& value) -> JsonLine& {
-            if constexpr (std::is_same_v<V, std::monostate>)
-                return add_null(field.name);
-            else
-                return add(field.name, value);
-        },
-        field.value);
-}
+JsonLine& JsonLine::add(const PlanField& field) { return raw(field.name, io::json_value(field)); }
 
 JsonLine& JsonLine::add(const char* key, const std::vector<double>& values) {
     std::string list;
-    for (const double v : values) list += (list.empty() ? "" : ", ") + number(v);
+    for (const double v : values) list += (list.empty() ? "" : ", ") + io::json_number(v);
     return raw(key, "[" + list + "]");
 }
 

@@ -29,6 +29,8 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -G ${GENERATO
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/by_cmake)
 run(${work}/build/by_pkg_config)
+run(${work}/build/c_by_cmake)
+run(${work}/build/c_by_pkg_config)
 if(EXISTS ${work}/build/ranks)
     set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
     set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
