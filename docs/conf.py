@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 from docutils import nodes
 from sphinx import addnodes
@@ -14,7 +15,7 @@ root = pathlib.Path(__file__).resolve().parent.parent
 xml = root / "build" / "doxygen"
 
 project = "Quoin"
-version = release = re.search(r"^project\(quoin VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+release = re.search(r"project\(quoin VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text("utf-8"))[1]
 extensions = ["breathe", "myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["pictures", "apps/pictures"]
 highlight_language = "none"
@@ -26,7 +27,11 @@ html_title = f"Quoin {release}"
 html_static_path = ["site/static"]
 html_css_files = ["quoin.css"]
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"], "header_links_before_dropdown": 6}
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+}
 
 # ---- C++: what Doxygen reads in the headers --------------------------------------------------------------------------
 
@@ -54,7 +59,38 @@ WARN_AS_ERROR = FAIL_ON_WARNINGS
 xml.mkdir(parents=True, exist_ok=True)
 subprocess.run(["doxygen", "-"], input=doxygen, text=True, cwd=root, check=True)
 
-# ---- Python: the docstrings of the package, without its compiled module and the libraries that it knows ----------------
+
+def drop_private(tree):
+    for parent in list(tree.iter()):
+        for child in list(parent):
+            private = child.get("prot") == "private" or child.get("kind", "").startswith("private")
+            if private and child.tag != "compounddef":
+                parent.remove(child)
+
+
+def share_descriptions(tree):
+    """Gives a comment that starts with a plural, as "Return m and n.", to all members on the lines below it."""
+    for section in tree.iter("sectiondef"):
+        text, next_line = [], 0
+        for member in section.iter("memberdef"):
+            own = [member.find("briefdescription"), member.find("detaileddescription")]
+            words = "".join("".join(part.itertext()) for part in own).split()
+            place = member.find("location")
+            if words:
+                text = own if re.fullmatch("Append|Return|Send|Set|View|Write", words[0]) else []
+            elif int(place.get("line")) == next_line:
+                for part, source in zip(own, text):
+                    part.extend(source)
+            next_line = max(int(place.get("line")), int(place.get("bodyend") or 0)) + 1
+
+
+for file in (xml / "xml").glob("*_*.xml"):
+    tree = ElementTree.parse(file)
+    drop_private(tree)
+    share_descriptions(tree)
+    tree.write(file, encoding="utf-8")
+
+# ---- Python: the docstrings of the package, without its compiled module and other libraries --------------------------
 
 sys.path.insert(0, str(root / "python"))
 autodoc_mock_imports = ["quoin._core", "dask", "jax", "mpi4py", "sklearn", "torch"]
@@ -67,7 +103,8 @@ with mock(autodoc_mock_imports):
     import torch.autograd.function
 
     torch.autograd.function._SingleLevelFunction = object  # `type` makes classes of it
-    import quoin.torch  # noqa: F401
+    from quoin import dask, distributed, jax, sklearn, torch  # noqa: F401
+del _MockObject.__new__  # its signature would be shown for classes with a base of scikit-learn
 
 
 def escape_underscores(app, what, name, thing, options, lines):
@@ -85,7 +122,7 @@ pages = {
     "src/cuda/README": "site/cuda",
 }
 for page in (root / "docs" / "site" / "cpp").glob("*.rst"):
-    for header in re.findall(r"^quoin/\S+", page.read_text(), re.MULTILINE):
+    for header in re.findall(r"^quoin/\S+", page.read_text("utf-8"), re.MULTILINE):
         pages[f"include/{header}"] = f"site/cpp/{page.stem}"
 
 
@@ -95,10 +132,13 @@ def point_to_pages(app, doctree):
             continue
         file = os.path.relpath(pathlib.Path(node.source).parent / node["reftarget"], root)
         if file in pages:
-            about = {"refdomain": "doc", "reftarget": pages[file], "reftargetid": None, "reftype": "myst"}
-            node.replace_self(addnodes.pending_xref("", *node.children, **about, refdoc=app.env.docname, refexplicit=True))
+            link = addnodes.pending_xref("", *node.children, refdomain="doc", reftarget=pages[file], reftargetid=None)
         elif not node["refdomain"] and (root / file).is_file():
-            node.replace_self(addnodes.download_reference("", *node.children, reftarget=f"/../{file}", refdoc=app.env.docname))
+            link = addnodes.download_reference("", *node.children, reftarget=f"/../{file}")
+        else:
+            continue
+        link.attributes |= {"refdoc": app.env.docname, "refexplicit": True, "reftype": "myst"}
+        node.replace_self(link)
 
 
 def unwrap_namespaces(app, doctree):

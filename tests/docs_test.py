@@ -37,7 +37,7 @@ def missing_pages():
 def missing_names():
     headers = (header.relative_to(root / "include") for header in (root / "include" / "quoin").rglob("*.hpp"))
     modules = (f"quoin.{module.stem}" for module in package.glob("[!_]*.py"))
-    exported = re.search(r"^__all__ = (\[.*?\])", (package / "__init__.py").read_text("utf-8"), re.DOTALL | re.MULTILINE)[1]
+    exported = re.search(r"__all__ = (\[.*?\])", (package / "__init__.py").read_text("utf-8"), re.DOTALL)[1]
     of_site = {word.strip("`") for text in indices.values() for word in text.split()}
     for name in {*map(str, headers), *modules, *ast.literal_eval(exported)} - of_site:
         yield f"docs/site does not have {name}"
@@ -48,7 +48,8 @@ def broken_links():
         for target in re.findall(r"\[[^\[\]]*\]\(([^()\s]*)\)", without_code(page.read_text("utf-8"))):
             path, _, heading = target.partition("#")
             file = page.parent / path if path else page
-            if "://" not in target and not (file.exists() and (not heading or heading in anchors(file.read_text("utf-8")))):
+            exists = "://" in target or file.exists() and (not heading or heading in anchors(file.read_text("utf-8")))
+            if not exists:
                 yield f"{page.relative_to(root)}: {target} does not exist"
 
 
