@@ -69,19 +69,20 @@ def drop_private(tree):
 
 
 def share_descriptions(tree):
-    """Gives a comment that starts with a plural, as "Return m and n.", to all members on the lines below it."""
+    """Copies the comment above a member to the next overloads, and one as "Return m and n." to members on the next lines."""
     for section in tree.iter("sectiondef"):
-        text, next_line = [], 0
+        text, name, plural, next_line = [], None, False, 0
         for member in section.iter("memberdef"):
             own = [member.find("briefdescription"), member.find("detaileddescription")]
             words = "".join("".join(part.itertext()) for part in own).split()
-            place = member.find("location")
+            line, end = (int(member.find("location").get(key) or 0) for key in ("line", "bodyend"))
             if words:
-                text = own if re.fullmatch("Append|Return|Send|Set|View|Write", words[0]) else []
-            elif int(place.get("line")) == next_line:
+                text, name = own, member.findtext("name")
+                plural = re.fullmatch("Append|Return|Send|Set|View|Write", words[0])
+            elif member.findtext("name") == name or (plural and line == next_line):
                 for part, source in zip(own, text):
                     part.extend(source)
-            next_line = max(int(place.get("line")), int(place.get("bodyend") or 0)) + 1
+            next_line = max(line, end) + 1
 
 
 for file in (xml / "xml").glob("*_*.xml"):

@@ -143,6 +143,7 @@ public:
     NpyColumnWriter(const std::string& path, Index rows);
     /// Writes the next block.cols columns.
     void append(MatrixView<const T> block);
+    /// Publishes the file.
     void commit();
 
 private:
