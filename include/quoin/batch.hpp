@@ -13,6 +13,7 @@ template <class T, class D = Host>
 class Batch {
 public:
     Batch() = default;
+    /// Allocates `count` matrices of rows × cols.
     Batch(const Context<D>& ctx, Index rows, Index cols, Index count)
         : memory_(ctx, rows, cols * count), view_(memory_.data(), rows, cols, memory_.ld(), rows * cols, count) {}
     /// Allocates matrices of the listed shapes (rows, cols).
@@ -31,9 +32,12 @@ public:
     /// Returns the memory of matrices of one shape: rows×(cols·count).
     Matrix<T, D> take() && { return std::move(memory_); }
 
+    /// Returns the number of matrices.
     Index count() const { return view_.count(); }
+    /// View all matrices.
     const BatchView<T, D>& view() { return view_; }
     BatchView<const T, D> view() const { return view_; }
+    /// View matrix b.
     MatrixView<T, D> operator[](Index b) { return {view_.data(b), view_.rows(b), view_.cols(b)}; }
     MatrixView<const T, D> operator[](Index b) const { return {view_.data(b), view_.rows(b), view_.cols(b)}; }
 
@@ -53,7 +57,9 @@ struct BatchedFactors;
 template <class T, class D = Host>
 class BatchedQR {
 public:
+    /// Returns the number of matrices.
     Index count() const;
+    /// Return the rows and columns of matrix b.
     Index rows(Index b) const;
     Index cols(Index b) const;
 

@@ -15,13 +15,18 @@ namespace quoin {
 /// Every rank makes one; nothing is sent for it. Throws InvalidArgument unless rows·cols is the number of ranks.
 class ProcessGrid {
 public:
+    /// Takes the ranks of `comm` as rows × cols.
     ProcessGrid(Communicator& comm, int rows, int cols);
 
+    /// Return the numbers of process rows and process columns.
     int rows() const { return rows_; }
     int cols() const { return cols_; }
+    /// Return the process row and the process column of this rank.
     int row() const { return comm_.rank() / cols_; }
     int col() const { return comm_.rank() % cols_; }
+    /// Returns the rank in process row `row` and process column `col`.
     int rank_at(int row, int col) const { return row * cols_ + col; }
+    /// Returns the communicator of all ranks.
     Communicator& comm() const { return comm_; }
     /// Return the ranks of this rank's process row, ordered by column, and the ranks of its process column, ordered by
     /// row.
@@ -42,6 +47,7 @@ struct CyclicAxis {
     Index size = 0, block = 1;
     int processes = 1, first = 0;
 
+    /// Returns the place that keeps index i.
     int owner(Index i) const { return static_cast<int>((i / block + first) % processes); }
     /// Returns the number of indices below i on `place`. If `place` owns i, this is the local index of i.
     Index before(int place, Index i) const {
@@ -72,6 +78,7 @@ struct BlockCyclic {
     Index row_block = 1, col_block = 1;
     int first_row = 0, first_col = 0;
 
+    /// Return how the rows, and the columns, are distributed over the grid.
     CyclicAxis row_axis(const ProcessGrid& grid) const { return {rows, row_block, grid.rows(), first_row}; }
     CyclicAxis col_axis(const ProcessGrid& grid) const { return {cols, col_block, grid.cols(), first_col}; }
     /// Return the rows and columns of this rank's part.
@@ -127,6 +134,7 @@ public:
     /// Returns tau of this rank's columns among the first k, in ScaLAPACK's format: the diagonal of T.
     Matrix<T, D> tau(Context<D>& ctx) const;
 
+    /// Returns the layout of A.
     const BlockCyclic& layout() const;
     /// Returns the columns of a panel: at most panel_width, and at most a block if there are several process columns.
     Index panel_width() const;

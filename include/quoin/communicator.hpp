@@ -71,6 +71,7 @@ public:
     Communicator& operator=(const Communicator&) = delete;
     virtual ~Communicator() = default;
 
+    /// Return the number of this rank, and how many there are.
     int rank() const { return rank_; }
     int size() const { return size_; }
 
@@ -101,6 +102,7 @@ public:
     template <class T>
     int all_reduce(Context<Host>& ctx, View<T, Host> A, Reduction reduction = Reduction::Sum, int note = 0);
 
+    /// Returns what this rank has sent and received so far.
     const Traffic& traffic() const { return traffic_; }
 
 protected:

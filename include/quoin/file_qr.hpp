@@ -131,17 +131,20 @@ public:
     FileQR(Context<D>& ctx, Communicator& comm, const std::string& input, const std::string& folder,
            const FileOptions& options) requires std::is_same_v<D, Host>;
 
+    /// Returns the plan of this run.
     const FilePlan& plan() const;
     /// Returns the number of this rank's steps that are on the disk.
     Index steps_done() const;
     /// Return the share of this run's bytes that have moved, and their number. Any thread may call them.
     double fraction() const;
     double bytes_moved() const;
+    /// Returns the folder of the journal and of the unfinished outputs.
     const std::string& journal_folder() const;
 
     /// Runs the remaining steps. Throws NonFiniteEntry (with the row in the file), Interrupted, UnreadableFile,
     /// UnwritableFile. Finished steps are kept.
     void run(Context<D>& ctx);
+    /// Returns what `run` has measured.
     const FileReport& report() const;
 
     /// Return the paths of the complete R and Q before `commit`.

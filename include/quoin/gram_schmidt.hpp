@@ -58,6 +58,7 @@ public:
     /// Keeps the first k columns, as a restarted method does. Throws InvalidArgument unless 0 <= k <= cols().
     void truncate(Index k);
 
+    /// Returns m.
     Index rows() const;
     /// Returns k, the number of columns so far.
     Index cols() const;

@@ -52,8 +52,10 @@ inline constexpr Index last_column = std::numeric_limits<Index>::max();
 ///     Matrix<double> A = file.read<double>();
 class MatrixFile {
 public:
+    /// Opens the file. Reads it as a whole unless it `streams`.
     explicit MatrixFile(const std::string& path, const MatrixFileOptions& options = {});
 
+    /// Return the rows and columns of the matrix, and its type: f32 for an .npy file of f32, else f64.
     Index rows() const;
     Index cols() const;
     ScalarKind dtype() const;
@@ -103,6 +105,7 @@ void write_npy(const std::string& path, const std::vector<T>& values);
 template <class T>
 class NpyRowWriter {
 public:
+    /// Begins a file of rows × cols.
     NpyRowWriter(const std::string& path, Index rows, Index cols);
     /// Writes rows [first, first + block.rows), in any order, each once.
     void write_rows(Index first, MatrixView<const T> block);
@@ -136,8 +139,11 @@ void write_npy_rows(const std::string& unfinished_path, Index rows, Index first,
 template <class T>
 class NpyColumnWriter {
 public:
+    /// Begins a file of `rows` rows.
     NpyColumnWriter(const std::string& path, Index rows);
+    /// Writes the next block.cols columns.
     void append(MatrixView<const T> block);
+    /// Publishes the file.
     void commit();
 
 private:

@@ -107,14 +107,14 @@ struct MethodOptions : std::variant<Auto, BlockedHouseholder, TSQR, CAQR, Choles
     MethodOptions(Method method);
     operator Method() const { return static_cast<Method>(index()); }
 
-    // Return the given option, or its default if the method has no such option.
+    /// Return the given option, or its default if the method has no such option.
     Index panel_width() const;
     TreeOptions tree() const;
     Reorthogonalization reorthogonalization() const;
     GramSchmidtPanel panel() const;
 
-    // Set an option of a method that is known only at run time. They throw InvalidArgument if the method has no such
-    // option, unless the value is the default.
+    /// Set an option of a method that is known only at run time. They throw InvalidArgument if the method has no such
+    /// option, unless the value is the default.
     void set_panel_width(Index width);
     void set_tree(TreeOptions tree);
     void set_reorthogonalization(Reorthogonalization reorthogonalization);
@@ -173,7 +173,9 @@ struct Pivoting {
     std::uint64_t seed = 0;         ///< of the sketch of Pivots::Randomized; the same seed gives the same bits
     double strong_bound = 2;        ///< of Pivots::Strong, above 1
 
+    /// Whether a tolerance is given.
     bool has_tolerance() const { return tolerance > 0 || relative_tolerance > 0; }
+    /// Whether a tolerance or a largest rank is given.
     bool has_limit() const { return max_rank > 0 || has_tolerance(); }
 };
 
@@ -253,7 +255,7 @@ struct Plan {
     double flops = 0;        ///< of the chosen method
     double bytes_moved = 0;  ///< between memory and caches, each pass over A counted once
 
-    // Return these choices, or their defaults if the method has no such choices.
+    /// Return these choices, or their defaults if the method has no such choices.
     HouseholderPlan householder() const;
     TreePlan tree() const;
     Method fallback() const;

@@ -45,6 +45,7 @@ class QR {
                   "complex numbers lack batches in lanes, Gram-Schmidt, SVD and solvers (docs/architecture.md)");
 
 public:
+    /// Return m and n.
     Index rows() const;
     Index cols() const;
 
@@ -104,6 +105,7 @@ public:
     Matrix<T, D> t(Context<D>& ctx) const;
     Matrix<T, D> s(Context<D>& ctx) const;
 
+    /// Return the plan that was followed, and what was measured.
     const Plan& plan() const;
     const Report& report() const;
 

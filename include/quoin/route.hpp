@@ -68,6 +68,7 @@ struct RoutePlan {
     double cap = 0;        ///< on this memory
     double min_bytes = 0;  ///< smallest cap that works; a route after one that fits may need less
 
+    /// Whether the route works within `cap`.
     bool fits() const { return memory_bytes <= cap; }
     /// Returns "memory", "row-blocks", "out-of-core" or "files".
     const char* name() const;

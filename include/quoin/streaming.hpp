@@ -82,6 +82,7 @@ public:
     /// Throws InvalidArgument where the sizes do not fit each other.
     explicit StreamingR(State state);
 
+    /// Return the number of rows so far, and n.
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
     /// Returns R of all rows so far: min(rows, n)×n, exact zeros below the diagonal.
@@ -144,6 +145,7 @@ public:
     void append(Context<D>& ctx, HostRows<T, D> block);
     void append(Context<D>& ctx, Index h, const RowReader<T>& read);
 
+    /// Return the number of rows so far, and n.
     Index rows() const { return rows_; }
     Index cols() const { return n_; }
     /// Returns R of all rows appended: min(rows, n)×n, exact zeros below the diagonal.

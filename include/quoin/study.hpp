@@ -14,6 +14,7 @@ inline constexpr OutOfCoreMethod Blocking{2};
 struct PaperBytes {
     double in = 0, out = 0;  ///< to the device and from it
 };
+/// Returns these bytes of `plan`.
 PaperBytes paper_bytes(const OutOfCorePlan& plan, Index block);
 
 /// Returns a plan of BlockedHouseholder for a matrix on a GPU. Its panels are factored on the host's cores, while the

@@ -19,6 +19,7 @@ class DynamicalSystem {
 public:
     virtual ~DynamicalSystem() = default;
 
+    /// Returns n, the size of the state.
     virtual Index dimension() const = 0;
     /// Returns the time of one step; 1 for maps.
     virtual double step() const { return 1; }

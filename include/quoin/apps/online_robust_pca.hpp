@@ -79,6 +79,7 @@ public:
     void next_frame(Context<D>& ctx, std::span<const std::uint8_t> m, std::span<std::uint8_t> l,
                     std::span<std::uint8_t> s);
 
+    /// Returns the rows of a column.
     Index rows() const { return rows_; }
     /// Returns the number of columns taken so far.
     Index columns() const { return columns_; }
@@ -86,6 +87,7 @@ public:
     MatrixView<const T, D> basis() const { return U_.view().col_block({0, rank()}); }
     /// Returns the singular values of the columns so far, weighted as they are remembered, descending.
     const std::vector<double>& singular_values() const { return sigma_; }
+    /// Returns the columns of U.
     Index rank() const { return static_cast<Index>(sigma_.size()); }
     /// Returns the estimated standard deviation of each row's noise. Empty before the first column, as the views below.
     ColumnOf<const float, D> noise() const { return column(noise_); }

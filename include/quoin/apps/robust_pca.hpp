@@ -114,6 +114,7 @@ public:
     struct Window {
         RobustPca<T, D> parts;  ///< of the carried columns, then the window's own
         Index carried = 0;
+        /// View L and S of the window's own columns.
         MatrixView<const T, D> L() const { return parts.L.view().col_block({carried, parts.L.cols()}); }
         MatrixView<const T, D> S() const { return parts.S.view().col_block({carried, parts.S.cols()}); }
     };
