@@ -77,7 +77,8 @@ def markdown(program):
              "command, date and commit. It takes at most 15 minutes on 2 cores, with `--quick` 2. A GPU's results that the repository",
              "keeps stand in for those that this machine cannot measure. `quoin bench paper --list` says where each entry runs and",
              "about how long.", "",
-             "`bench/plots/papers.py markdown` writes this page from the data in [bench/papers/published.def](../bench/papers/published.def)."]
+             "`bench/plots/papers.py markdown` writes this page from the data in [bench/papers/published.def](../bench/papers/published.def).", "",
+             "![A part of the report: two entries of a paper, beside what the paper prints](pictures/papers_report.png)"]
     for paper, (title, machine) in data.papers.items():
         lines += ["", f"## {paper}", "", f"{title}.", f"Measured there on {machine}."]
         lines += data.sentences("DIFFERS", paper, "")
