@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.ext.autodoc.mock import _MockObject, mock
+from sphinx.util.docutils import SphinxDirective
 
 root = pathlib.Path(__file__).resolve().parent.parent
 xml = root / "build" / "doxygen"
@@ -123,7 +124,7 @@ pages = {
     "src/cuda/README": "site/cuda",
 }
 for page in (root / "docs" / "site" / "cpp").glob("*.rst"):
-    for header in re.findall(r"^quoin/\S+", page.read_text("utf-8"), re.MULTILINE):
+    for header in re.findall(r"quoin/\S+hpp", page.read_text("utf-8")):
         pages[f"include/{header}"] = f"site/cpp/{page.stem}"
 
 
@@ -150,7 +151,20 @@ def unwrap_namespaces(app, doctree):
             node.parent[here : here + 1] = node[-1].children
 
 
+class Each(SphinxDirective):
+    """A section for each of the files that are named. Its text is the directive's, with the file for {0}."""
+
+    required_arguments, has_content, final_argument_whitespace = 1, True, True
+
+    def run(self):
+        text = "\n".join(self.content)
+        files = map(pathlib.PurePath, self.arguments[0].split())
+        sections = (f"{file}\n{'-' * 80}\n\n{text.format(file)}\n\n" for file in files)
+        return self.parse_text_to_nodes("".join(sections), allow_section_headings=True)
+
+
 def setup(app):
+    app.add_directive("each", Each)
     app.connect("autodoc-process-docstring", escape_underscores, priority=900)
     app.connect("doctree-read", point_to_pages, priority=100)
     app.connect("doctree-read", unwrap_namespaces, priority=100)
