@@ -86,7 +86,7 @@ def share_descriptions(tree):
             next_line = max(line, end) + 1
 
 
-for file in (xml / "xml").glob("*_*.xml"):
+for file in (xml / "xml").glob("*.xml"):
     tree = ElementTree.parse(file)
     drop_private(tree)
     share_descriptions(tree)
