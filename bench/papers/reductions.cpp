@@ -18,37 +18,36 @@ void bench_reductions(const BenchArguments& arguments) {
     results.say("{}\nGFLOP/s of apply_qt_h, 4mn² flops for a block of m×n\n\n{:>8}", bench::describe_device(), "block");
     for (const bench::Reduction reduction : bench::reductions) results.say("  {:>20}", to_string(reduction));
     results.say("\n");
-    for (const auto [rows, cols] : {bench::UpdateBlock{64, 8},
-                                    {128, 8},
-                                    {256, 8},
-                                    {64, 16},
-                                    {128, 16},
-                                    {256, 16},
-                                    {32, 32},
-                                    {64, 32},
-                                    {128, 32}}) {
-        const Index count = entries / (rows * cols);
-        Matrix<float, Cuda> V(ctx, rows, cols * count), C(ctx, rows, cols * count);
+    for (const bench::UpdateBlock block : {bench::UpdateBlock{64, 8},
+                                           {128, 8},
+                                           {256, 8},
+                                           {64, 16},
+                                           {128, 16},
+                                           {256, 16},
+                                           {32, 32},
+                                           {64, 32},
+                                           {128, 32}}) {
+        const Index count = entries / (block.rows * block.cols);
+        Matrix<float, Cuda> V(ctx, block.rows, block.cols * count), C(ctx, block.rows, block.cols * count);
         bench::fill_normal(ctx, V);
         bench::fill_normal(ctx, C);
         // I − τvvᵀ keeps norms about as they are
-        Matrix<float> taus(cols, count);
-        std::fill_n(taus.data(), cols * count, 2.0f / static_cast<float>(rows));
+        Matrix<float> taus(block.cols, count);
+        std::fill_n(taus.data(), block.cols * count, 2.0f / static_cast<float>(block.rows));
         const Matrix<float, Cuda> tau = copy_to_device<float>(ctx, taus.view());
-        results.say("{:>8}", to_string(Shape{rows, cols}));
+        results.say("{:>8}", to_string(Shape{block.rows, block.cols}));
         for (const bench::Reduction reduction : bench::reductions) {
             throw_if_interrupted();
             const double seconds = median_of(
                 [&] {
                     return bench::seconds_of(ctx, [&] {
-                        bench::apply_block_reflectors(ctx, reduction, {rows, cols}, count, V.data(), tau.data(),
-                                                      C.data());
+                        bench::apply_block_reflectors(ctx, reduction, block, count, V.data(), tau.data(), C.data());
                     });
                 },
                 0);
-            const double rate = 4e-9 * static_cast<double>(entries) * cols / seconds;
+            const double rate = 4e-9 * static_cast<double>(entries) * block.cols / seconds;
             results.say("  {:>20.0f}", rate);
-            JsonLine line = case_line({rows, cols}, ScalarKind::F32);
+            JsonLine line = case_line({block.rows, block.cols}, ScalarKind::F32);
             line.add("code", to_string(reduction)).add("seconds", seconds).add("gflops", rate);
             results.add(line);
         }
