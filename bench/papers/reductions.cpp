@@ -1,6 +1,8 @@
 // Section IV.E of Anderson, Ballard, Demmel and Keutzer (2010 and 2011): the kernel apply_qt_h by each strategy of
 // reduction.
 
+#include <algorithm>
+
 #include "interrupt.hpp"
 #include "measure/cuda/device.hpp"
 #include "measure/cuda/random.hpp"
