@@ -1,5 +1,6 @@
 #include "papers/reduction_strategies.hpp"
 
+#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/launch.hpp"
 #include "quoin/error.hpp"
 
@@ -134,11 +135,11 @@ void launch_update(Context<Cuda>& ctx, Index count, const float* V, const float*
     }
 }
 
-/// Calls work() with the x of a list as a constant. Throws InvalidArgument if it is not there.
-template <auto... listed, class X, class Work>
-void with_one_of(X x, Work work) {
-    if (!(... || (x == listed && (work.template operator()<listed>(), true))))
-        throw InvalidArgument("apply_block_reflectors: there is no kernel for this block");
+constexpr int block_rows[] = {32, 64, 128, 256}, block_cols[] = {4, 8, 16, 32};
+/// Returns the place of x in a list, or −1.
+template <class List>
+int place_of(int x, const List& list) {
+    return cuda::first_row(list, [&](int listed) { return listed == x; });
 }
 
 }  // namespace
@@ -156,10 +157,13 @@ const char* to_string(Reduction reduction) {
 
 void apply_block_reflectors(Context<Cuda>& ctx, Reduction reduction, UpdateBlock block, Index count, const float* V,
                             const float* tau, float* C) {
-    with_one_of<32, 64, 128, 256>(block.rows, [&]<int rows>() {
-        with_one_of<4, 8, 16, 32>(block.cols, [&]<int cols>() {
-            with_one_of<reductions[0], reductions[1], reductions[2], reductions[3], reductions[4]>(
-                reduction, [&]<Reduction how>() { launch_update<rows, cols, how>(ctx, count, V, tau, C); });
+    const int row = place_of(block.rows, block_rows), col = place_of(block.cols, block_cols);
+    if (row < 0 || col < 0) throw InvalidArgument("apply_block_reflectors: there is no kernel for this block");
+    cuda::with_row<std::size(block_rows)>(row, [&](auto r) {
+        cuda::with_row<std::size(block_cols)>(col, [&](auto c) {
+            cuda::with_row<reductions.size()>(static_cast<int>(reduction), [&](auto how) {
+                launch_update<block_rows[r], block_cols[c], reductions[how]>(ctx, count, V, tau, C);
+            });
         });
     });
 }

@@ -308,7 +308,7 @@ class Report:
             command = ["paper", paper, name, *(["--device", "cuda"] if device == "gpu" and entry["host"] else []), *self.arguments(entry, device)]
             extra = ["--trace", str(csv.with_suffix(".json"))] if paper == "out-of-core" and name != "tensor-cores" else []
             print(f"[{count}/{len(runs)}] {time.monotonic() - start:4.0f} s: quoin bench {' '.join(command)}", flush=True)
-            # what a slow run takes from the others is bounded
+            # a slow run may take three times its share of the time that is left
             limit = end and max(1, (end - time.monotonic()) * min(1, 3 / (len(runs) - count + 1)))
             result = self.bench([*command, *extra, "--csv", str(csv)], limit)
             if asked := re.search(r"OPENBLAS_CORETYPE=(\w+) in the environment chooses faster", result.stderr):

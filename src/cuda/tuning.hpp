@@ -12,7 +12,6 @@ namespace quoin {
 /// For Hopper (H100, 132 multiprocessors). Rows that cite no measurement are first choices by counting.
 template <>
 struct Tuning<Cuda> : CommonTuning {
-    static constexpr bool reads_rows = true;
     /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms.
     /// Panels that strips factor:
     ///                    f32: 256     512     1024   f64: 128     256     384     512

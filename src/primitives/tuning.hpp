@@ -42,8 +42,6 @@ struct StepTimes {
 
 /// The rows that are one for every device: first choices by counting, not measured.
 struct CommonTuning {
-    /// Whether `scan`, `solve_and_gram` and `reduce_leaves` read row-major matrices.
-    static constexpr bool reads_rows = false;
     /// Width of the blocks of R₂R₁ where Gram-Schmidt orthogonalises all columns twice: wide enough for any device's
     /// products, and a few of them save the zeros' half.
     static constexpr Index r_product_width = 2048;

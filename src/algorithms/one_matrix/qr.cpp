@@ -344,29 +344,21 @@ bool reads_only(const Plan& plan) {
            (plan.method == Method::TSQR || plan.method == Method::CholeskyQR2 || is_tree_of_batches<D>(plan));
 }
 
-/// Computes R alone. Copies A only if its columns have to be scaled, or if the device does not read its rows.
+/// Computes R alone. Copies A only if its columns have to be scaled.
 template <class T, class D>
 QR<T, D> r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan, ThinOutput<T, D> out) {
     const auto start = std::chrono::steady_clock::now();
     QR<T, D> f = Inside::planned<T, D>(plan);
     auto& held = Inside::of(f);
     Factorizer<T, D> factorizer(ctx, held, out);
-    Matrix<T, D> copied;
-    const auto copy_it = [&] {
-        if (copied.data()) return;
-        copied = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
-        load<T>(ctx, A, copied.view());
-        A = copied.view();
-    };
-    if (A.by_rows && !Tuning<D>::reads_rows && !is_tree_of_batches<D>(plan)) copy_it();
     // CholeskyQR sees in its first Gram matrix whether a scan is needed, and a tree of batches in its first triangles
     if (!finds_range<D>(plan) || !factorizer.factor_r_only(A, false)) {
-        if (A.by_rows && !Tuning<D>::reads_rows) copy_it();
         ColumnScaling<T, D> scaling(ctx, A);
         if (scaling.needed(ctx, plan.check_finite)) {
-            copy_it();
+            Matrix<T, D> copied = Matrix<T, D>::aligned(ctx, A.rows, A.cols);
+            load<T>(ctx, A, copied.view());
             scaling.scale(ctx, copied.view());
-            factorizer.factor_r_only(A, true);
+            factorizer.factor_r_only(copied.view(), true);
             scaling.unscale(ctx, Part::Upper, held.r());
         } else {
             factorizer.factor_r_only(A, true);

@@ -41,7 +41,6 @@ Scan scanned(Context<D>& ctx, Input<T, D> A, int safe) {
 /// Throws NonFiniteEntry with the first NaN or Inf of A in column-major order.
 template <class T, class D>
 void require_finite(Context<D>& ctx, Input<T, D> A, const char* name = "the matrix") {
-    if (A.by_rows && !Tuning<D>::reads_rows) return require_finite<T, D>(ctx, loaded<T, D>(ctx, A).view(), name);
     const Scan found = scanned<T, D>(ctx, A, std::numeric_limits<int>::max());
     if (found.bad_row >= 0) throw NonFiniteEntry(found.bad_row, found.bad_col, name);
 }

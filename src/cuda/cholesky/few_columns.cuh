@@ -2,11 +2,12 @@
 
 // X := A Y₁⁻¹ Y₂⁻¹ … and partial Gram matrices of X in one pass, for m×n A with n <= 8.
 //
-// A thread owns 16 bytes of every column at a time (2 rows in f64, 4 in f32), neighbours or, where columns of a
-// column-major A are not at multiples of that, 32 rows apart, on which it has all n² flops a row: by substitution, x_j
-// = (a_j − Σ_{i<j} x_i r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the threads of a warp add
-// their sums by halves, and the block its warps' in order, into one part (gram_parts.cuh, one unit 16×8). Sums are f64
-// whatever T is; X is rounded once, after the last factor, and the Gram matrix is computed from the rounded X.
+// A thread owns 16 bytes of every column at a time: 2 rows in f64, 4 in f32. They are neighbours, or 32 rows apart
+// where the columns of a column-major A are not at multiples of 16 bytes. On its rows a thread has all n² flops a row:
+// by substitution, x_j = (a_j − Σ_{i<j} x_i r_ij) / r_jj, and XᵀX of its rows in n(n+1)/2 registers. At the end the
+// threads of a warp add their sums by halves, and the block its warps' in order, into one part (gram_parts.cuh, one
+// unit 16×8). Sums are f64 whatever T is; X is rounded once, after the last factor, and the Gram matrix is computed
+// from the rounded X.
 //
 // Shared: n² doubles a factor, and the sums of the warps. Registers: 2n + 16n/4 for rows on their way, n(n+1) for the
 // sums. Any ld and alignment; 16-byte accesses where A, X and their ld allow, else one element each. mn² flops a factor

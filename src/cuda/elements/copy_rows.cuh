@@ -8,8 +8,8 @@
 namespace quoin::cuda {
 
 /// Copies rows×n of a row-major A to a column-major `to`, by `threads` threads, an element at a time. `valid` of the
-/// rows exist; the others become zeros. A warp copies 32 bytes of each of `height` rows at a time. With an `ld` that is
-/// 4 above a multiple of 16 its lanes write to different banks.
+/// rows exist; the others become zeros. A warp copies 32 bytes of each of `height` rows at a time. Its lanes write to
+/// different banks if `ld` is 4 above a multiple of 16.
 template <int threads, int rows, class T>
 __device__ __forceinline__ void copy_rows_async(T* to, int ld, const T* A, Index lda, int n, Index valid) {
     constexpr int width = 32 / int(sizeof(T)), height = 32 / width, bands = rows / height;
