@@ -84,6 +84,11 @@ void BenchOutput::add(const BenchRow& row) {
     if (table_) add_to_table(row);
 }
 
+void BenchOutput::add(const BenchRow& row, const std::vector<TimedReference>& references) {
+    for (const TimedReference& r : references) add(against(row, to_string(r.reference), r.seconds, r.joules));
+    if (references.empty()) add(row);
+}
+
 void BenchOutput::add_to_table(const BenchRow& row) const {
     fmt::print("{:>14}  {:4}  {:7}  {:20}  {:>10.4g}  {:>8.1f}  {:>4.0f}%  {:9}  {:>10}  {:>6}", to_string(row.shape),
                to_string(row.dtype), to_string(row.operation), to_string(row.method), row.seconds, row.gflops,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "arguments.hpp"
 #include "measure/measure_case.hpp"
@@ -40,6 +41,8 @@ public:
     /// CSV.
     void describe(const std::string& machine);
     void add(const BenchRow& row);
+    /// Adds the row with each of the references, or once if there are none.
+    void add(const BenchRow& row, const std::vector<TimedReference>& references);
 
 private:
     void add_to_table(const BenchRow& row) const;

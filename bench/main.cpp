@@ -233,13 +233,16 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
     }
     if (has(GpuMemory))
         add_byte_size_argument(command, "--gpu-memory", arguments.gpu_memory,
-                               "Memory of the GPU that may be taken (default: 16GiB)");
+                               has(LargeBlocks) ? "Memory of the GPU that may be taken (default: 32GiB)"
+                                                : "Memory of the GPU that may be taken (default: 16GiB)");
     if (has(Routes)) {
         add_list(command, "--routes", "ROUTES", arguments.routes, parse_route,
                  "METHOD-ARITHMETIC or METHOD-ARITHMETIC-twice (reorthogonalised), separated by commas; recursive,\n"
                  "blocking or householder; native, tf32, fp16, bf16 or corrected\n"
                  "(default: recursive-fp16,blocking-fp16)");
-        add_size(command, "--block", arguments.block, "Columns of a block (0: as many as the memory has room for)");
+        add_size(command, "--block", arguments.block,
+                 has(LargeBlocks) ? "Columns of a block (default: 16384)"
+                                  : "Columns of a block (default: as many as the memory has room for)");
     }
     if (has(Energy))
         command.add_flag("--energy", arguments.energy,
@@ -273,6 +276,9 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         const bool gpu_alone = !study.on_host;
         if (gpu_alone) arguments.common.device = Device::Cuda;
         arguments.common.options.pivoting = arguments.pivots.pivoting();
+        const bool large = study.has & LargeBlocks;
+        if (arguments.gpu_memory == 0) arguments.gpu_memory = Index(large ? 32 : 16) << 30;
+        if (arguments.block == 0 && large) arguments.block = 16384;
         if (study.check) study.check(arguments);
         const Run run = arguments.on_device() ? study.on_gpu : study.on_host;
         if (!run)
@@ -295,7 +301,7 @@ const PaperEntry& run_of(const PaperEntry& entry) {
                                                      : entry;
 }
 
-/// Prints the entries of `paper`, or of all papers for "": where each runs, about how long, and why not.
+/// Prints the entries of `paper`, or of all papers for "": where each runs, and about how long.
 void list_entries(const std::string& paper, bool json) {
     for (const Paper& p : papers) {
         if (!paper.empty() && paper != p.name) continue;
@@ -308,15 +314,13 @@ void list_entries(const std::string& paper, bool json) {
                 line.add("paper", p.name).add("entry", entry.study.name).add("title", entry.study.description);
                 line.add_known("host", entry.host_time ? entry.host_time : "");
                 line.add_known("gpu", entry.gpu_time ? entry.gpu_time : "");
-                line.add_known("why_not", entry.why_not ? entry.why_not : "");
                 line.add("run", fmt::format("{} {}", run.paper, run.study.name)).print();
                 continue;
             }
             std::string where = entry.host_time ? fmt::format("host {}", entry.host_time) : "";
             if (entry.gpu_time) where += fmt::format("{}GPU {}", where.empty() ? "" : ", ", entry.gpu_time);
             if (&run != &entry) where += fmt::format("; the run of {} {}", run.paper, run.study.name);
-            fmt::print("  {:<14}{}\n{:16}{}\n", entry.study.name, entry.study.description, "",
-                       entry.why_not ? std::string("not measured: ") + entry.why_not : where);
+            fmt::print("  {:<14}{}\n{:16}{}\n", entry.study.name, entry.study.description, "", where);
         }
     }
 }
@@ -348,10 +352,6 @@ void add_papers(CLI::App& program, BenchArguments& arguments) {
             if (std::string(entry.paper) != paper.name) continue;
             CLI::App& of_entry = *of_paper.add_subcommand(entry.study.name, entry.study.description);
             entries += (entries.empty() ? "" : ", ") + std::string(entry.study.name);
-            if (entry.why_not) {
-                of_entry.callback([&entry] { refuse_argument(entry.study.name, entry.why_not); });
-                continue;
-            }
             of_entry.preparse_callback([&arguments, &entry](std::size_t) {
                 arguments.paper = entry.paper;
                 arguments.entry = entry.study.name;

@@ -1,7 +1,5 @@
 // The cases of the command line, or of Quoin's requirements, with A in a GPU's memory.
 
-#include <algorithm>
-
 #include "device_cases.hpp"
 
 namespace quoin::cli {
@@ -42,18 +40,14 @@ std::vector<Case> required_of_device() {
 void bench_on_device(const BenchArguments& arguments) {
     const bool with_requirements = arguments.shapes.empty();
     DeviceCases cases(arguments, {Reference::Cusolver}, with_requirements, /*table=*/true);
-    for (const Case& c : with_requirements ? required_of_device() : requested_cases(arguments)) {
-        const std::vector<ScalarKind> dtypes = arguments.dtypes_or({c.dtype});
-        if (std::find(dtypes.begin(), dtypes.end(), c.dtype) == dtypes.end()) continue;
+    for (const Case& c : requested_cases(arguments, required_of_device())) {
         Options options = arguments.common.options;
         if (c.method != Method::Auto) options.method = c.method;
         const auto report = [&](const std::vector<Measurement>& results,
                                 const std::vector<TimedReference>& references) {
             BenchRow row = bench_row(c.shape, c.dtype, c.operation, results.front(), cases.limits());
             row.required_ratio = c.required_ratio;
-            for (const TimedReference& r : references)
-                cases.output().add(against(row, to_string(r.reference), r.seconds, r.joules));
-            if (references.empty()) cases.output().add(row);
+            cases.output().add(row, references);
         };
         with_dtype(c.dtype, [&]<class T>(T) { cases.measure<T>(c.shape, {{c.operation, options}}, report); });
     }

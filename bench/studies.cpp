@@ -24,8 +24,13 @@ std::string to_string(Shape shape) { return fmt::format("{}x{}", shape.rows, sha
 
 std::string to_string(const BatchSpec& spec) { return fmt::format("{}x{}", spec.count, to_string(spec.shape)); }
 
-std::vector<Case> requested_cases(const BenchArguments& arguments) {
+std::vector<Case> requested_cases(const BenchArguments& arguments, const std::vector<Case>& otherwise) {
     std::vector<Case> cases;
+    if (arguments.shapes.empty()) {
+        for (const Case& c : otherwise)
+            for (const ScalarKind dtype : arguments.dtypes_or({c.dtype}))
+                if (dtype == c.dtype) cases.push_back(c);
+    }
     for (const Shape shape : arguments.shapes)
         for (const ScalarKind dtype : arguments.dtypes_or({ScalarKind::F64}))
             for (const Operation operation : arguments.operations) cases.push_back({shape, dtype, operation});
@@ -39,7 +44,7 @@ EnergyMeters::EnergyMeters(const BenchArguments& arguments, bool of_host, [[mayb
     if (of_gpu) gpu = EnergyMeter::of_gpu(bench::pci_bus_id());
 #endif
     for (const EnergyMeter* meter : {&host, &gpu}) {
-        if (!meter->problem().empty()) fmt::print(stderr, "quoin: --energy: {}\n", meter->problem());
+        if (!meter->problem().empty()) fmt::print(stderr, "quoin: no joules: {}\n", meter->problem());
     }
 }
 

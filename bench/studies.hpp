@@ -62,9 +62,9 @@ struct BenchArguments {
     bool energy = false, no_accuracy = false;
     std::vector<OutOfCoreOptions> routes;  ///< method, arithmetic and reorthogonalize
     std::string folder;
-    Index gpu_memory = Index(16) << 30, block = 0, memory = 0;
-    std::string subtraction = "opencv";     ///< whose masks of moving objects are compared
-    std::vector<std::string> rpca_options;  ///< of `quoin rpca`
+    Index gpu_memory = 0, block = 0, memory = 0;  ///< 0: the study's own
+    std::string subtraction = "opencv";           ///< whose masks of moving objects are compared
+    std::vector<std::string> rpca_options;        ///< of `quoin rpca`
 
     bool on_device() const { return common.device == Device::Cuda; }
     std::vector<Shape> shapes_or(std::vector<Shape> otherwise) const { return shapes.empty() ? otherwise : shapes; }
@@ -91,11 +91,12 @@ struct Case {
     bool growth = false;           ///< one of the cases whose time per row is compared; without a reference
     Method method = Method::Auto;  ///< Auto: as the command line says
 };
-/// Every shape, type (without any: f64) and operation of the command line.
-std::vector<Case> requested_cases(const BenchArguments& arguments);
+/// Returns every shape, type (without any: f64) and operation of the command line; without shapes the cases of
+/// `otherwise` with these types.
+std::vector<Case> requested_cases(const BenchArguments& arguments, const std::vector<Case>& otherwise = {});
 
-/// The meters of --energy. Without that option a meter measures nothing. Neither does one whose counter cannot be read;
-/// stderr names it.
+/// Meters for studies of energy and for --energy. Elsewhere a meter measures nothing. Neither does one whose counter
+/// cannot be read; stderr names it.
 struct EnergyMeters {
     /// Opens the meters that `arguments` want.
     EnergyMeters(const BenchArguments& arguments, bool of_host, bool of_gpu);
@@ -152,6 +153,8 @@ void bench_reductions(const BenchArguments& arguments);
 void bench_robust_pca(const BenchArguments& arguments);
 /// Benner, Köhler and Penke: V, R and one T for all columns, on either device.
 void bench_storage(const BenchArguments& arguments);
+/// The timelines of their schedule on a GPU, with the panels on the host.
+void bench_storage_schedules(const BenchArguments& arguments);
 /// Products with Qᵀ, and a block of Q, by that T.
 void bench_storage_products(const BenchArguments& arguments);
 /// Brandes, Arnold, Soddemann and Reith: modified Gram-Schmidt over threads, over the width of a block, by compilers
@@ -172,5 +175,11 @@ void bench_orthogonality(const BenchArguments& arguments);
 void bench_tensor_cores(const BenchArguments& arguments);
 /// Zhang and Wu: matrices in the host's memory on a GPU, by recursion, by blocks, and by Householder for comparison.
 void bench_out_of_core(const BenchArguments& arguments);
+/// Measures by default the matrix, memory and blocks of their Figures 12 and 13.
+void bench_out_of_core_large(const BenchArguments& arguments);
+/// Measure this matrix with and without one optimization: copies beside the work, growing blocks, joined stages.
+void bench_out_of_core_overlap(const BenchArguments& arguments);
+void bench_out_of_core_growing(const BenchArguments& arguments);
+void bench_out_of_core_stages(const BenchArguments& arguments);
 
 }  // namespace quoin::cli

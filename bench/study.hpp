@@ -25,6 +25,7 @@ enum Has : unsigned {
     Masks = 65536,
     Pivoted = 131072,
     Iterations = 262144,
+    LargeBlocks = 524288,  // by default blocks of 16384 columns within 32 GiB
 };
 
 using Run = void (*)(const BenchArguments&);
@@ -51,7 +52,6 @@ struct PaperEntry {
     Study study;
     const char* host_time = nullptr;  ///< about how long it takes on 2 cores; null: not there
     const char* gpu_time = nullptr;   ///< on a GPU
-    const char* why_not = nullptr;    ///< why no study measures it
 };
 
 /// The papers, and what a person calls each.

@@ -229,6 +229,34 @@ class Pictures(unittest.TestCase):
                 for words in expected:
                     self.assertTrue(words in text, f"{name} lacks {words}")
 
+            # one file, with and without an optimization
+            head = head.replace(columns, columns + ",schedule")
+            path = write(directory, "c.csv", head + row("recursive", "fp16", 64, 0.02, printed)[:-1] + ",\n"
+                         + row("recursive", "fp16", 64, 0.05, none)[:-1] + ",synchronous\n")
+            routes = {"recursive-fp16", "recursive-fp16-synchronous"}
+            for route in routes:
+                write(directory, f"c.json.{route}.json", json.dumps({"traceEvents": events}))
+            (c,), _ = out_of_core.read(path)
+            self.assertEqual((set(c.rows), set(c.traces)), (routes, routes))
+            out_of_core.main([path, "--out", os.path.join(directory, "one")])
+            self.assertTrue(os.path.exists(os.path.join(directory, "one_1000_f32_1GiB_64_products.png")))
+
+    def test_kernels_are_drawn_as_maps(self):
+        import papers
+
+        rows = [{"code": code, "access": access, "nx": nx, "ny": ny, "columns_left": left, "dtype": "f32", "gflops": rate, "seconds": seconds}
+                for code, access, nx, ny, left, rate, seconds in (
+                    ("orthogonalization", "direct", "32", "1", "-1", "417.2", "1"), ("orthogonalization", "direct", "64", "1", "-1", "600", "1"),
+                    ("orthogonalization", "shared", "32", "2", "-1", "250", "1"), ("dot-products", "direct", "32", "1", "-1", "99", "1"),
+                    ("orthogonalization", "direct", "32", "8", "16", "1", "8e-6"), ("orthogonalization", "direct", "64", "8", "16", "1", "2e-6"))]
+        maps = papers.kernel_maps("orthogonalization")(rows)
+        self.assertEqual(maps, {"direct access": {(32, 1): (417.2, "417"), (64, 1): (600, "600")}, "through shared memory": {(32, 2): (250, "250")}})
+        (title, cells), = papers.step_maps(rows).items()
+        self.assertEqual([(place, round(colour, 9), text) for place, (colour, text) in cells.items()], [((16, "32×8"), 4, "8"), ((16, "64×8"), 1, "2")])
+        svg = papers.heat_maps(maps, "NX", "NY", "GFLOP/s").decode()
+        for words in ("direct access", "through shared memory", ">417<", ">250<", ">GFLOP/s<"):
+            self.assertIn(words, svg)
+
     def test_an_empty_folder_is_an_error(self):
         import results
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "algorithms/out_of_core/schedule.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
-#include "quoin/out_of_core.hpp"
 
 /// Laws of matrices out of core, for every device.
 namespace quoin::test {
@@ -18,11 +18,12 @@ struct OutOfCoreFactors {
 
 /// Factors a copy of A in padded memory, which must survive; what is moved is what was planned.
 template <class T, class D>
-OutOfCoreFactors<T> factor_out_of_core_copy(Context<D>& ctx, MatrixView<const T> A, const OutOfCoreOptions& options) {
+OutOfCoreFactors<T> factor_out_of_core_copy(Context<D>& ctx, MatrixView<const T> A, const OutOfCoreOptions& options,
+                                            const OutOfCoreSchedule& schedule = {}) {
     const Index k = std::min(A.rows, A.cols);
     Padded<T> memory(A), r(filled<T>(k, A.cols, T(0)).view());
     const auto start = std::chrono::steady_clock::now();
-    OutOfCoreReport report = qr_out_of_core<T, D>(ctx, memory.view(), r.view(), options);
+    OutOfCoreReport report = qr_out_of_core<T, D>(ctx, memory.view(), r.view(), options, schedule);
     EXPECT_GT(report.seconds, 0);
     EXPECT_LE(report.seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     EXPECT_TRUE(memory.padding_intact());

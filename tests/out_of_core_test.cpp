@@ -71,6 +71,41 @@ TYPED_TEST(OutOfCore, FactorsWithinEveryCap) {
     }
 }
 
+/// A schedule changes times: the law holds, what moves is what was planned, and the bits change only with the widths of
+/// products.
+TYPED_TEST(OutOfCore, FactorsByEverySchedule) {
+    using T = TypeParam;
+    for (const auto& [m, n, block] : {std::array<Index, 3>{90, 37, 8}, {301, 190, 20}, {257, 256, 37}, {60, 20, 20}}) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, study::Blocking}) {
+            for (const bool again : {false, true}) {
+                OutOfCoreOptions options = this->options(method, m, n, 1, block);
+                options.reorthogonalize = again;
+                const auto as_it_is = factor_out_of_core_copy<T>(this->ctx, A.view(), options);
+                for (const OutOfCoreSchedule& schedule : {OutOfCoreSchedule{.asynchronous = false},
+                                                          {.growing = false},
+                                                          {.joined_stages = false},
+                                                          {false, false, false}}) {
+                    SCOPED_TRACE(shape_name(m, n) + " " + to_string(method) + (again ? " again" : "") +
+                                 (schedule.asynchronous ? "" : ", synchronous") +
+                                 (schedule.growing ? "" : ", equal steps") +
+                                 (schedule.joined_stages ? "" : ", separate stages"));
+                    const auto f = factor_out_of_core_copy<T>(this->ctx, A.view(), options, schedule);
+                    this->expect_law(A.view(), f, again);
+                    if (schedule.growing && (schedule.joined_stages || method == study::Blocking)) {
+                        EXPECT_TRUE(same_bits<T>(f.Q.view(), as_it_is.Q.view()));
+                        EXPECT_TRUE(same_bits<T>(f.R.view(), as_it_is.R.view()));
+                    }
+                    const OutOfCorePlan &plan = f.report.plan, &usual = as_it_is.report.plan;
+                    EXPECT_EQ(plan.bytes_in > usual.bytes_in, n > block && !schedule.joined_stages);
+                    EXPECT_EQ(plan.seconds > usual.seconds, !schedule.asynchronous || plan.bytes_in > usual.bytes_in ||
+                                                                plan.bytes_out > usual.bytes_out);
+                }
+            }
+        }
+    }
+}
+
 /// The block that is asked for, by recursion as by blocks, also where a larger one would fit.
 TYPED_TEST(OutOfCore, TakesTheBlockThatIsAskedFor) {
     for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, study::Blocking}) {
@@ -243,6 +278,15 @@ TYPED_TEST(OutOfCore, TellsHowFarItIsAndStops) {
         EXPECT_EQ(calls, 3);
         EXPECT_GT(last, 0);
     }
+}
+
+TEST(OutOfCoreTiles, AreOfOneWidthIfTheyDoNotGrow) {
+    Tiles tiles{1000, 200, 64, 100000};
+    EXPECT_EQ(tiles.in_steps({0, 100}, 16).front().size(), 8);
+    EXPECT_EQ(tiles.arriving(64).front().size(), 1);
+    tiles.schedule.growing = false;
+    for (const Range& step : tiles.in_steps({0, 96}, 16)) EXPECT_EQ(step.size(), 16);
+    for (const Range& part : tiles.arriving(64)) EXPECT_EQ(part.size(), 8);
 }
 
 TEST(OutOfCorePlan, MovesNoMoreThanThePaperCounts) {

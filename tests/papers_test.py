@@ -4,6 +4,7 @@ numbers of its paper, and a report is one file with every entry in it.
     papers_test.py QUOIN_BENCH
 """
 
+import base64
 import os
 import pathlib
 import re
@@ -80,6 +81,17 @@ class Papers(unittest.TestCase):
             self.assertNotRegex(text, r"(src|href)=['\"](?!data:)")
             # Table I: our kept number and the paper's in one row
             self.assertRegex(text, r"1000000x192</td>.*195")
+
+    def test_curves_of_a_cpu_and_a_gpu_are_in_one_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = papers.Report(PROGRAM, pathlib.Path(folder), quick=True, gpu=False)
+            entry, = (entry for entry in self.entries if (entry["paper"], entry["entry"]) == ("gram-schmidt", "figure10"))
+            report.done[entry["run"], "host"] = {"csv": ROOT / "bench" / "results" / "epyc_gram_schmidt_f32.csv"}
+            text = report.together(("gram-schmidt", "figure10"), entry)
+            self.assertIn("CPU: 4 cores of an AMD EPYC 9005 (Zen 5), GPU: NVIDIA H100 80GB HBM3; f32", text)
+            image = base64.b64decode(re.search("base64,([^\"]*)", text)[1]).decode()
+            for code in ("CPU: mgs-blocked", "GPU: mgs-native", "GPU: geqrf-orgqr"):
+                self.assertTrue(f">{code}</text>" in image, code)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,25 @@ TEST_F(PipelineTest, NothingIsTouchedWhileItMovesAndMovesOverlapTheComputation) 
     }
 }
 
+TEST_F(PipelineTest, OneFollowsTheOtherIfNotAsynchronous) {
+    for (const First first : {First::Come, First::Compute}) {
+        for (const bool asynchronous : {true, false}) {
+            std::vector<std::pair<int, VectorClock>> done;  // stream and moment, in the order of the calls
+            pipeline_.asynchronous = asynchronous;
+            pipeline_.run(
+                4, [&](Index) { done.emplace_back(in_stream, pipeline_.in.enqueue()); },
+                [&](Index) { done.emplace_back(compute_stream, ctx_.enqueue()); }, [](Index) {},
+                [&](Index) { done.emplace_back(out_stream, pipeline_.out.enqueue()); }, {2, 1}, first);
+            Index overlaps = 0;
+            for (std::size_t i = 1; i < done.size(); ++i) {
+                const int before = done[i - 1].first;
+                overlaps += done[i].second[before] < done[i - 1].second[before];
+            }
+            EXPECT_EQ(overlaps > 0, asynchronous) << overlaps;
+        }
+    }
+}
+
 TEST_F(PipelineTest, ATurnFindsWhatWasMovedOutAndUsed) {
     for (int runs = 0; runs < 3; ++runs) {
         Moments of;

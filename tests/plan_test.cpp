@@ -147,10 +147,12 @@ TYPED_TEST(PlanOf, PanelsOnTheHostAreOfBlockedHouseholder) {
         Plan usual = this->plan(m, n, {.method = Method::BlockedHouseholder});
         std::get<HouseholderPlan>(usual.choices).one_launch = false;
         EXPECT_EQ(to_string(plan), to_string(usual));
+        EXPECT_EQ(to_string(on_host(m, n, {.method = Method::CAQR})), to_string(usual));
     }
-    for (Method method : {Method::TSQR, Method::CAQR, Method::CholeskyQR2, Method::RandomizedCholeskyQR})
+    for (Method method : {Method::TSQR, Method::CholeskyQR2, Method::RandomizedCholeskyQR})
         expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = method}); });
     expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = Auto{.tree = {.fan_in = 4}}}); });
+    expect_refused("panels on the host", [&] { on_host(1000, 10, {.method = CAQR{.tree = {.fan_in = 4}}}); });
 }
 
 /// Each option of each method, by name, as programs and bindings give it: the methods that have it take it, and the

@@ -317,9 +317,11 @@ template <class T>
 class HostPanelTest : public testing::Test {
 protected:
     Context<Host> ctx{2};
-    QR<T> factor(MatrixView<const T> A, Options options) {
+    QR<T> factor(MatrixView<const T> A, Options options, bool by_tsqr = false) {
         Plan plan = plan_qr<T>(ctx, A.rows, A.cols, options);
-        std::get<HouseholderPlan>(plan.choices).panels_on_host = true;
+        HouseholderPlan& chosen = std::get<HouseholderPlan>(plan.choices);
+        chosen.panels_on_host = true;
+        if (by_tsqr) chosen.reconstruct_rows = 1;
         return qr<T, Host>(ctx, copy<T>(A), plan);
     }
 };
@@ -335,7 +337,8 @@ TYPED_TEST(HostPanelTest, TheLawOverTheGallery) {
             options.method = Method::BlockedHouseholder;
             if (full) options.q = FullT{.keep_s = true};
             options.method.set_panel_width(32);
-            expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options));
+            for (const bool by_tsqr : {false, true})
+                expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options, by_tsqr));
         }
 }
 
@@ -350,8 +353,18 @@ TYPED_TEST(HostPanelTest, TheLawOverOddShapes) {
                 options.method = Method::BlockedHouseholder;
                 options.q = FullT{.route = route};
                 options.method.set_panel_width(nb);
-                expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options));
+                for (const bool by_tsqr : {false, true})
+                    expect_law<T>(this->ctx, A.view(), this->factor(A.view(), options, by_tsqr));
             }
+}
+
+TYPED_TEST(HostPanelTest, TsqrHasAnotherRounding) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(500, 40);
+    const Options options{.method = BlockedHouseholder{20}};
+    const Matrix<T> by_householder = this->factor(A.view(), options).r(this->ctx),
+                    by_tsqr = this->factor(A.view(), options, true).r(this->ctx);
+    EXPECT_FALSE(same_bits<T>(by_householder.view(), by_tsqr.view()));
 }
 
 TYPED_TEST(HostPanelTest, APanelLeavesIsFactoredAndComesBackInOrder) {

@@ -6,13 +6,8 @@
 
 #include <algorithm>
 
-#include "case_results.hpp"
-#include "interrupt.hpp"
-#include "measure/machine_limits.hpp"
+#include "host_cases.hpp"
 #include "papers/published.hpp"
-#include "random_matrix.hpp"
-#include "studies.hpp"
-#include "tracing.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "device_cases.hpp"
 #endif
@@ -40,57 +35,6 @@ std::vector<Shape> skinny_to_square() {
     for (Index cols = 64; cols <= 8192; cols *= 2) shapes.push_back({(Index(1) << 26) / cols, cols});
     return shapes;
 }
-
-/// Times the variants and LAPACK on the host, as `DeviceCases` does on a GPU.
-class HostCases {
-public:
-    HostCases(const BenchArguments& arguments, const std::vector<Reference>&, bool with_requirements, bool table)
-        : arguments_(arguments),
-          ctx_(make_context(arguments.common)),
-          guard_(ctx_),
-          tracing_(ctx_, arguments.common.trace),
-          output_(arguments, with_requirements, table),
-          energy_(arguments, true, false) {
-        if (arguments.wants(Reference::Lapack)) references_.push_back(Reference::Lapack);
-        const std::vector<ScalarKind> types = arguments.dtypes_or({ScalarKind::F32});
-        const auto uses = [&](ScalarKind type) { return std::find(types.begin(), types.end(), type) != types.end(); };
-        limits_ = measure_machine_limits(uses(ScalarKind::F32), uses(ScalarKind::F64));
-        output_.describe(describe_host(ctx_));
-        warn_about_host();
-    }
-
-    template <class T, class Variants, class Report>
-    void measure(Shape shape, const Variants& variants, const Report& report) {
-        unless_too_large(shape, scalar_kind<T>, [&] {
-            Matrix<T> A(shape.rows, shape.cols);
-            fill_normal(A, /*seed=*/1);
-            std::vector<Measurement> results;
-            for (const auto& [operation, options] : variants) {
-                const MeasureSettings settings{options, arguments_.repeat, !references_.empty() && results.empty(),
-                                               arguments_.energy ? &energy_.host : nullptr};
-                results.push_back(measure_case<T>(ctx_, operation, std::as_const(A).view(), settings));
-            }
-            std::vector<TimedReference> references;
-            for (const Reference reference : references_)
-                references.push_back({reference, results[0].reference_seconds, results[0].reference_joules});
-            report(results, references);
-        });
-    }
-    const std::vector<Reference>& references() const { return references_; }
-    const MachineLimits& limits() const { return limits_; }
-    BenchOutput& output() { return output_; }
-    void write_trace() const { tracing_.write(); }
-
-private:
-    const BenchArguments& arguments_;
-    Context<Host> ctx_;
-    InterruptGuard guard_;
-    Tracing<Host> tracing_;
-    MachineLimits limits_;
-    BenchOutput output_;
-    EnergyMeters energy_;
-    std::vector<Reference> references_;
-};
 
 template <class Cases>
 class CaqrTable {

@@ -20,6 +20,13 @@ void check_thin_q(const BenchArguments& arguments) {
     if (arguments.wants(Reference::Blas2, false)) refuse_argument("--against", "blas2 forms no Q");
 }
 
+void check_schedules(const BenchArguments& arguments) {
+    check_tall(arguments);
+    for (const OutOfCoreOptions& route : arguments.routes)
+        if (route.method == OutOfCoreMethod::Householder)
+            refuse_argument("--routes", "this entry is about recursive and blocking, and householder has one schedule");
+}
+
 void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
 #ifdef QUOIN_HAVE_VIDEO
     bench_robust_pca(arguments);
@@ -31,12 +38,18 @@ void robust_pca([[maybe_unused]] const BenchArguments& arguments) {
 constexpr unsigned of_rates = Shapes | Types | AnyDevice | References | Energy | Timeline | Csv | Algorithm | Repeat;
 constexpr unsigned of_pursuits = AnyDevice | Timeline | Csv | Iterations;
 constexpr unsigned of_storage = Shapes | Types | AnyDevice | References | Timeline | Csv | Algorithm | Repeat;
+constexpr unsigned of_schedules = Shapes | Types | Timeline | Csv | Algorithm;
 constexpr unsigned of_kernels = Shapes | Types | Csv, of_loops = of_kernels | Repeat;
 constexpr unsigned of_out_of_core = Shapes | Types | GpuMemory | Routes | Timeline | Csv;
+constexpr unsigned of_large_blocks = of_out_of_core | LargeBlocks;
 #define BOTH(study) study, QUOIN_ON_GPU(study)
 #define ON_GPU(study) nullptr, QUOIN_ON_GPU(study)
 #define OUT_OF_CORE(name, title) \
     { "out-of-core", {name, title, of_out_of_core, ON_GPU(bench_out_of_core), check_tall}, nullptr, "1 min" }
+#define LARGE_BLOCKS(name, title) \
+    { "out-of-core", {name, title, of_large_blocks, ON_GPU(bench_out_of_core_large), check_tall}, nullptr, "3 min" }
+#define SCHEDULES(name, title, study) \
+    { "out-of-core", {name, title, of_large_blocks, ON_GPU(study), check_schedules}, nullptr, "5 min" }
 
 }  // namespace
 
@@ -77,27 +90,29 @@ const std::vector<PaperEntry> paper_entries = {
      of_pursuits, BOTH(robust_pca)}, "2 min", "1 min"},
 
     {"storage", {"table1", "Table 1: seconds for V, R and one T",
-     of_storage | Energy, BOTH(bench_storage)}, "20 min", "5 min"},
-    {"storage", {"figure1", "Figure 1: the GPU's and the host's work beside each other"}, nullptr, nullptr,
-     "a diagram; table1 --device cuda measures that schedule as `hybrid`, and --trace draws it"},
+     of_storage, BOTH(bench_storage)}, "20 min", "5 min"},
+    {"storage", {"figure1", "Figure 1: the GPU's and the host's work beside each other",
+     of_schedules, ON_GPU(bench_storage_schedules)}, nullptr, "10 s"},
     {"storage", {"figure2", "Figure 2: GFLOP/s and flops a joule of the same",
-     of_storage | Energy, BOTH(bench_storage)}, "20 min", "5 min"},
+     of_storage, BOTH(bench_storage)}, "20 min", "5 min"},
     {"storage", {"products", "What T is for: products with Qᵀ, and a block of Q without the rest",
      of_storage, BOTH(bench_storage_products)}, "5 min", "1 min"},
 
-    OUT_OF_CORE("table1", "Table 1: the largest inner product"),
-    OUT_OF_CORE("table2", "Table 2: the largest outer product"),
-    OUT_OF_CORE("table3", "Table 3: seconds of copies"),
+    SCHEDULES("table1", "Table 1: the largest inner product, synchronous and asynchronous", bench_out_of_core_overlap),
+    SCHEDULES("table2", "Table 2: the largest outer product, synchronous and asynchronous", bench_out_of_core_overlap),
+    LARGE_BLOCKS("table3", "Table 3: seconds of copies"),
     OUT_OF_CORE("table4", "Table 4: seconds of products and of panels"),
-    OUT_OF_CORE("figure7", "Figure 7: timeline of the largest inner product by blocks"),
-    OUT_OF_CORE("figure8", "Figure 8: timeline of the largest inner product by recursion"),
-    OUT_OF_CORE("figure9", "Figure 9: timeline of the largest outer product by blocks"),
-    OUT_OF_CORE("figure10", "Figure 10: timeline of the largest outer product by recursion"),
+    LARGE_BLOCKS("figure7", "Figure 7: timeline of the largest inner product by blocks"),
+    LARGE_BLOCKS("figure8", "Figure 8: timeline of the largest inner product by recursion"),
+    LARGE_BLOCKS("figure9", "Figure 9: timeline of the largest outer product by blocks"),
+    LARGE_BLOCKS("figure10", "Figure 10: timeline of the largest outer product by recursion"),
     OUT_OF_CORE("figure11", "Figure 11: timeline of an outer product by blocks of 8192"),
-    OUT_OF_CORE("figure12", "Figure 12: timeline of the run by blocks of 16384"),
-    OUT_OF_CORE("figure13", "Figure 13: timeline of the run by recursion, 16384"),
+    LARGE_BLOCKS("figure12", "Figure 12: timeline of the run by blocks of 16384"),
+    LARGE_BLOCKS("figure13", "Figure 13: timeline of the run by recursion, 16384"),
     OUT_OF_CORE("figure14", "Figure 14: timeline of the run by blocks of 8192"),
     OUT_OF_CORE("figure15", "Figure 15: timeline of the run by recursion, 8192"),
+    SCHEDULES("growing", "Section 4.1.3: blocks that grow, and blocks of one size", bench_out_of_core_growing),
+    SCHEDULES("stages", "Section 4.2: joined stages, and each by itself", bench_out_of_core_stages),
     {"out-of-core", {"tensor-cores", "In memory: Q and R in f32 by cgs in every arithmetic",
      Shapes | Csv | Algorithm | Repeat, ON_GPU(bench_tensor_cores)}, nullptr, "1 min"},
 

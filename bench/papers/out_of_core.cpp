@@ -1,5 +1,6 @@
 // Tables 1 to 4 and Figures 7 to 15 of Zhang and Wu (2021) on this GPU: QR of matrices in the host's memory under a cap
-// on the device's, by recursion and by blocks, and by Householder for comparison.
+// on the device's, by recursion and by blocks, and by Householder for comparison; and what each optimization of their
+// section 4 gains.
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "algorithms/out_of_core/schedule.hpp"
 #include "byte_size.hpp"
 #include "interrupt.hpp"
 #include "measure/cuda/device.hpp"
@@ -31,13 +33,19 @@ double published_seconds(const char* table, const char* row, Shape shape, const 
     return published("out-of-core", table, to_string(plan.method), fmt::format("{}, {}", to_string(shape), row));
 }
 
+/// A schedule, and its name in the results; "" for Quoin's.
+struct NamedSchedule {
+    const char* name = "";
+    OutOfCoreSchedule schedule{};
+};
+
 std::string seconds_or_dash(double value) { return measured(value, "{:.4g} s"); }
 
 template <class T>
 class OutOfCoreBench {
 public:
-    OutOfCoreBench(const BenchArguments& arguments, Context<Cuda>& ctx)
-        : arguments_(arguments), ctx_(ctx), results_(arguments) {
+    OutOfCoreBench(const BenchArguments& arguments, const std::vector<NamedSchedule>& schedules, Context<Cuda>& ctx)
+        : arguments_(arguments), schedules_(schedules), ctx_(ctx), results_(arguments) {
         results_.describe(fmt::format("{}; memory_bytes {}", bench::describe_device(), arguments.gpu_memory));
         results_.say("{}\n", bench::describe_device());
     }
@@ -54,16 +62,18 @@ public:
                      to_string(scalar_kind<T>), format_byte_size(double(m) * double(n) * sizeof(T)), made,
                      locked.locked() ? "pinned" : "refused to be pinned", watch.seconds(),
                      format_byte_size(double(arguments_.gpu_memory)));
-        results_.say("{:>28} {:>7} {:>8} {:>8} {:>8} {:>17} {:>17} {:>7} {:>9} {:>9} {:>9}\n", "", "block", "s",
+        results_.say("{:>40} {:>7} {:>8} {:>8} {:>8} {:>17} {:>17} {:>7} {:>9} {:>9} {:>9}\n", "", "block", "s",
                      "planned s", "TFLOP/s", "GiB in (paper)", "GiB out (paper)", "hidden", "GiB used", "‖I−QᵀQ‖",
                      "‖A−QR‖");
         bool first = true;
         for (const OutOfCoreOptions& route : arguments_.routes) {
-            throw_if_interrupted();
             load_kernels(route);
-            if (!first) bench::fill_noise<T>(seed, A.view());
-            first = false;
-            measure(shape, A.view(), route, locked.locked());
+            for (const NamedSchedule& schedule : schedules_) {
+                throw_if_interrupted();
+                if (!first) bench::fill_noise<T>(seed, A.view());
+                first = false;
+                measure(shape, A.view(), route, schedule, locked.locked());
+            }
         }
     }
 
@@ -83,34 +93,30 @@ private:
         }
     }
 
-    void measure(Shape shape, MatrixView<T> A, OutOfCoreOptions options, bool pinned) {
+    void measure(Shape shape, MatrixView<T> A, OutOfCoreOptions options, const NamedSchedule& schedule, bool pinned) {
         options.memory_bytes = static_cast<double>(arguments_.gpu_memory);
         options.block = arguments_.block;
         options.check_finite = false;
         const bench::UpperZeros<T> R(shape.cols);
+        const std::string name = name_of(options, schedule);
         std::string trace_path = arguments_.common.trace;
-        if (!trace_path.empty() && arguments_.routes.size() > 1) {
-            trace_path += fmt::format(".{}.json", name_of(options));
-        }
+        if (!trace_path.empty() && arguments_.routes.size() * schedules_.size() > 1)
+            trace_path += fmt::format(".{}.json", name);
         OutOfCoreReport report;
         OutOfCoreTimes times;
         {
             Trace trace;
-            ctx_.attach(&trace);
-            try {
-                report = qr_out_of_core<T, Cuda>(ctx_, A, R.view(), options);
-            } catch (...) {
-                ctx_.attach(nullptr);
-                throw;
+            {
+                const Attached<Cuda> attached(ctx_, trace);
+                report = qr_out_of_core<T, Cuda>(ctx_, A, R.view(), options, schedule.schedule);
             }
-            ctx_.attach(nullptr);
             times = out_of_core_times(trace);
             if (!trace_path.empty()) trace.write(trace_path);
         }
         const bench::Probed probed = bench::probe<T>(seed, A, R.view());
         const OutOfCorePlan& plan = report.plan;
         const auto of_paper = [&](const char* table, const char* row) {
-            return published_seconds(table, row, shape, plan);
+            return *schedule.name ? -1 : published_seconds(table, row, shape, plan);
         };
         const double paper_products = of_paper("table4", "products"), paper_panels = of_paper("table4", "panels"),
                      paper_in = of_paper("table3", "in"), paper_out = of_paper("table3", "out");
@@ -123,23 +129,24 @@ private:
         const auto bytes = [&](double moved, double of_paper) {
             return fmt::format("{:.4g} ({})", moved / GiB, of_paper > 0 ? fmt::format("{:.4g}", of_paper / GiB) : "−");
         };
-        results_.say("{:>28} {:>7} {:>8.3f} {:>9.2f} {:>8.1f} {:>17} {:>17} {:>6.1f}% {:>9.2f} {:>9.2e} {:>9.2e}\n",
-                     name_of(options), plan.block, report.seconds, plan.seconds, tflops,
-                     bytes(report.bytes_in, by_paper.in), bytes(report.bytes_out, by_paper.out), 100 * times.hidden(),
-                     report.memory_bytes / GiB, probed.orthogonality, probed.residual);
+        results_.say("{:>40} {:>7} {:>8.3f} {:>9.2f} {:>8.1f} {:>17} {:>17} {:>6.1f}% {:>9.2f} {:>9.2e} {:>9.2e}\n",
+                     name, plan.block, report.seconds, plan.seconds, tflops, bytes(report.bytes_in, by_paper.in),
+                     bytes(report.bytes_out, by_paper.out), 100 * times.hidden(), report.memory_bytes / GiB,
+                     probed.orthogonality, probed.residual);
         results_.say(
-            "{:>28} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
+            "{:>40} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
             "be\n",
             "busy:", seconds_or_dash(times.in), seconds_or_dash(times.out), seconds_or_dash(times.products),
             seconds_or_dash(times.panels), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
         if (paper_block > 0) {
-            results_.say("{:>28} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
+            results_.say("{:>40} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
                          "the paper, on a V100:", seconds_or_dash(paper_in), seconds_or_dash(paper_out),
                          seconds_or_dash(paper_products), seconds_or_dash(paper_panels), paper_block);
         }
         JsonLine line = case_line(shape, scalar_kind<T>);
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
-        line.add("reorthogonalized", plan.reorthogonalize).add("memory_cap", arguments_.gpu_memory);
+        line.add("reorthogonalized", plan.reorthogonalize).add_known("schedule", schedule.name);
+        line.add("memory_cap", arguments_.gpu_memory);
         line.add("asked_block", arguments_.block).add("block", plan.block).add("seconds", report.seconds);
         line.add("predicted_seconds", plan.seconds).add("tflops", tflops);
         line.add("bytes_in", Index(report.bytes_in)).add("bytes_out", Index(report.bytes_out));
@@ -156,25 +163,39 @@ private:
         results_.add(line);
     }
 
-    static std::string name_of(const OutOfCoreOptions& options) {
-        return fmt::format("{}-{}{}", to_string(options.method), to_string(options.arithmetic),
-                           options.reorthogonalize ? "-twice" : "");
+    static std::string name_of(const OutOfCoreOptions& options, const NamedSchedule& schedule) {
+        return fmt::format("{}-{}{}{}{}", to_string(options.method), to_string(options.arithmetic),
+                           options.reorthogonalize ? "-twice" : "", *schedule.name ? "-" : "", schedule.name);
     }
     const BenchArguments& arguments_;
+    const std::vector<NamedSchedule>& schedules_;
     Context<Cuda>& ctx_;
     Results results_;
 };
 
-}  // namespace
-
-void bench_out_of_core(const BenchArguments& arguments) {
+/// Measures the matrices of the command line, or one of `order` rows and columns, by every route and schedule.
+void measure_out_of_core(const BenchArguments& arguments, Index order, const std::vector<NamedSchedule>& schedules) {
     make_context(arguments.common);  // sets the threads of the program's own loops
     arguments.for_each_dtype({ScalarKind::F32}, [&]<class T>(T) {
         Context<Cuda> ctx = device_context();
         const InterruptGuard guard(ctx);
-        OutOfCoreBench<T> bench(arguments, ctx);
-        for (const Shape shape : arguments.shapes_or({{65536, 65536}})) bench.run(shape);
+        OutOfCoreBench<T> bench(arguments, schedules, ctx);
+        for (const Shape shape : arguments.shapes_or({{order, order}})) bench.run(shape);
     });
+}
+
+}  // namespace
+
+void bench_out_of_core(const BenchArguments& arguments) { measure_out_of_core(arguments, 65536, {{}}); }
+void bench_out_of_core_large(const BenchArguments& arguments) { measure_out_of_core(arguments, 131072, {{}}); }
+void bench_out_of_core_overlap(const BenchArguments& arguments) {
+    measure_out_of_core(arguments, 131072, {{}, {"synchronous", {.asynchronous = false}}});
+}
+void bench_out_of_core_growing(const BenchArguments& arguments) {
+    measure_out_of_core(arguments, 131072, {{}, {"equal-steps", {.growing = false}}});
+}
+void bench_out_of_core_stages(const BenchArguments& arguments) {
+    measure_out_of_core(arguments, 131072, {{}, {"separate-stages", {.joined_stages = false}}});
 }
 
 }  // namespace quoin::cli

@@ -1,5 +1,5 @@
-// Table 1 and Figure 2 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and one T,
-// products with Qᵀ, and a block of Q, on either device, against LAPACK on the host and cuSOLVER.
+// Table 1 and Figures 1 and 2 of Benner, Köhler and Penke (storage-efficient QR) and what the full T is for: V, R and
+// one T, products with Qᵀ, and a block of Q, on either device, against LAPACK on the host and cuSOLVER.
 
 #include <fmt/format.h>
 
@@ -44,6 +44,17 @@ void fill_uniform(Context<D>& ctx, Matrix<T, D>& A) {
     A = to_device(ctx, std::move(X));
 }
 
+/// Returns the seconds during which `row` of the trace was busy.
+double busy_seconds(const Trace& trace, Trace::Row row) {
+    double busy = 0, end = 0;
+    for (const Trace::Span& span : trace.spans()) {
+        if (span.row != row) continue;
+        busy += std::max(0.0, span.times.end - std::max(end, span.times.begin));
+        end = std::max(end, span.times.end);
+    }
+    return 1e-6 * busy;
+}
+
 template <class D>
 class StorageBench {
 public:
@@ -59,6 +70,10 @@ public:
     /// Table 1 and Figure 2.
     void full_t() {
         arguments_.for_each_dtype({ScalarKind::F64}, [&]<class T>(T) { factorizations<T>(); });
+    }
+    /// Figure 1: each way to factor the panels on the host, with its timeline in a file if `trace` names one.
+    void schedules(const std::string& trace) {
+        arguments_.for_each_dtype({ScalarKind::F64}, [&]<class T>(T) { schedules<T>(trace); });
     }
     /// Products with Qᵀ, and blocks of Q.
     void uses_of_t() {
@@ -113,10 +128,8 @@ private:
             "\n10^9 flops a second and a joule, in the count 2mn² − 2n³/3 for every code, and in the paper's 5n³/3; "
             "joules "
             "{}\n\n{:>14}  {:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n",
-            !arguments_.energy ? "by --energy"
-            : on_host          ? "of the CPUs"
-                               : "of the GPU, geqrt3's of the CPUs",
-            "matrix", "code", "GFLOP/s", "5n³/3", "joules", "GFLOP/J", "5n³/3");
+            on_host ? "of the CPUs" : "of the GPU, geqrt3's of the CPUs", "matrix", "code", "GFLOP/s", "5n³/3",
+            "joules", "GFLOP/J", "5n³/3");
         for (const Rates& row : rates_)
             results_.say("{:>14}  {:>14}  {:>10.4g}  {:>10}  {:>10}  {:>10}  {:>10}\n", to_string(row.shape), row.code,
                          row.gflops, measured(row.paper_gflops, "{:.4g}"), measured(row.joules, "{:.4g}"),
@@ -135,6 +148,47 @@ private:
         return seconds_of(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
     }
 
+    /// Returns the plans of the paper's schedule, by name: a panel on the host by blocked Householder, or by TSQR.
+    template <class T>
+    std::vector<std::pair<const char*, Plan>> hybrid_plans(Shape shape) const {
+        Options by_householder = options(FullT{.route = FullTRoute::Recurrence}), by_tsqr = by_householder;
+        by_tsqr.method = CAQR{by_householder.method.panel_width()};
+        const auto plan = [&](const Options& options) {
+            return study::plan_with_panels_on_host<T>(ctx_, shape.rows, shape.cols, options);
+        };
+        return {{"hybrid", plan(by_householder)}, {"hybrid-tsqr", plan(by_tsqr)}};
+    }
+
+    template <class T>
+    void schedules(const std::string& trace_path) {
+        results_.say(
+            "\nV, R and one T, {}, panels on the host; entries uniform on (0, 1)\n\n{:>14}  {:>12}  {:>10}  {:>9}  "
+            "{:>9}\n",
+            to_string(scalar_kind<T>), "matrix", "panels", "seconds", "host busy", "GPU busy");
+        for (const Shape shape : arguments_.shapes_or({{10000, 10000}})) {
+            unless_too_large(shape, scalar_kind<T>, [&] {
+                Matrix<T, D> A(ctx_, shape.rows, shape.cols);
+                fill_uniform(ctx_, A);
+                for (const auto& [name, plan] : hybrid_plans<T>(shape)) {
+                    factor_seconds<T>(A, plan);  // loads kernels
+                    Trace trace;
+                    double seconds = 0;
+                    {
+                        const Attached<D> attached(ctx_, trace);
+                        seconds = factor_seconds<T>(A, plan);
+                    }
+                    const double host = busy_seconds(trace, Trace::Row::Host) / seconds,
+                                 gpu = busy_seconds(trace, Trace::Row::Device) / seconds;
+                    results_.say("{:>14}  {:>12}  {:>10.4g}  {:>8.0f}%  {:>8.0f}%\n", to_string(shape), name, seconds,
+                                 100 * host, 100 * gpu);
+                    JsonLine line = case_line(shape, scalar_kind<T>);
+                    results_.add(line.add("code", name).add("seconds", seconds).add("host", host).add("gpu", gpu));
+                    if (!trace_path.empty()) trace.write(fmt::format("{}.{}.json", trace_path, name));
+                }
+            });
+        }
+    }
+
     template <class T>
     void factorizations() {
         std::vector<Index> orders;
@@ -142,9 +196,8 @@ private:
         const char* const rival_name = Rival<T, D>::name;
         results_.say(
             "\nV, R and one T, {}, seconds; entries uniform on (0, 1)\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  "
-            "{:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  "
-            "{:>10}\n",
-            to_string(scalar_kind<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "without T",
+            "{:>11}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  {:>10}\n",
+            to_string(scalar_kind<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "by tsqr", "without T",
             fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
         for (const Shape shape : arguments_.shapes_or(squares(orders))) {
             unless_too_large(shape, scalar_kind<T>, [&] {
@@ -161,10 +214,8 @@ private:
                 add_quoin("recurrence", FullT{.route = FullTRoute::Recurrence});
                 add_quoin("recurrence-s", FullT{.keep_s = true, .route = FullTRoute::Recurrence});
                 add_quoin("joined", FullT{.route = FullTRoute::Joined});
-                if (!on_host) {
-                    const Options hybrid = options(FullT{.route = FullTRoute::Recurrence});
-                    add_plan("hybrid", study::plan_with_panels_on_host<T>(ctx_, m, n, hybrid));
-                }
+                if (!on_host)
+                    for (const auto& [name, plan] : hybrid_plans<T>(shape)) add_plan(name, plan);
                 add_quoin("without-t", QForm::Reflectors);
                 std::optional<Rival<T, D>> rival;
                 if (wants_rival()) {
@@ -185,15 +236,17 @@ private:
                     return measured(published("storage", "table1", code, to_string(shape)), "{:.3f}");
                 };
                 results_.say(
-                    "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
+                    "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
                     "{:>10}\n",
                     to_string(shape), cell("recurrence"), cell("recurrence-s"), cell("joined"), cell("hybrid"),
-                    cell("without-t"), cell("geqrf"), cell("geqrt3"), 100 * (best / seconds["without-t"] - 1),
+                    cell("hybrid-tsqr"), cell("without-t"), cell("geqrf"), cell("geqrt3"),
+                    100 * (best / seconds["without-t"] - 1),
                     seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−", paper("CPU"),
                     paper("GPU"));
             });
         }
-        results_.say("{}ratio: {} over Quoin with T\n", on_host ? "" : "hybrid: panels on the host, by recurrence; ",
+        results_.say("{}ratio: {} over Quoin with T\n",
+                     on_host ? "" : "hybrid, by tsqr: panels on the host, by recurrence; ",
                      on_host ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
         print_rates();
     }
@@ -322,9 +375,17 @@ private:
 
 void bench_storage(const BenchArguments& arguments) {
     BenchArguments asked = arguments;
-    asked.energy |= arguments.entry == "figure2";
+    asked.energy = true;
     on_either_device(asked, [&]<class D>(Context<D>& ctx, const std::string& machine) {
         StorageBench<D>(asked, ctx, machine).full_t();
+    });
+}
+
+void bench_storage_schedules(const BenchArguments& arguments) {
+    BenchArguments asked = arguments;
+    asked.common.trace.clear();  // a timeline for each
+    on_either_device(asked, [&]<class D>(Context<D>& ctx, const std::string& machine) {
+        StorageBench<D>(asked, ctx, machine).schedules(arguments.common.trace);
     });
 }
 

@@ -2,7 +2,7 @@
 """Draws what `quoin bench paper out-of-core table3 --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and
 Figures 7 to 15 of Zhang and Wu (2021) again, on their V100 and on this GPU:
 
-    python3 bench/plots/out_of_core.py DIRECTORY [--out PREFIX]
+    python3 bench/plots/out_of_core.py DIRECTORY_OR_CSV [--out PREFIX]
 
 PREFIX_times.svg        seconds of copies, products and panels, by recursion and by blocks (Tables 3 and 4)
 PREFIX_rates.svg        rates over the block, recursion over blocking, and every route on one matrix
@@ -60,15 +60,16 @@ class Case:
 
 
 def read(directory):
-    """The cases of a folder, and the device that its files name. Of a route that was measured twice the last file
-    counts."""
+    """The cases of a folder, or of one file, and the device that its files name. Of a route that was measured twice the
+    last file counts."""
     cases, device = {}, ""
-    for path in sorted(glob.glob(os.path.join(directory, "*.csv"))):
+    for path in [directory] if os.path.isfile(directory) else sorted(glob.glob(os.path.join(directory, "*.csv"))):
         rows = [row for row in bench_csv.read(path) if "asked_block" in row]
         of_file = [tuple(row[key] for key in ("rows", "cols", "dtype", "memory_cap", "asked_block")) for row in rows]
         device = device or (bench_csv.device_of(path) if rows else "")
         for key, row in zip(of_file, rows):
             route = f"{row['method']}-{row['arithmetic']}" + ("-twice" if row["reorthogonalized"] == "true" else "")
+            route += "-" * bool(schedule := row.get("schedule", "")) + schedule
             case = cases.setdefault(key, Case(*key))
             case.rows[route] = row
             trace = path[:-len("csv")] + "json" + (f".{route}.json" if len(rows) > 1 else "")
@@ -221,17 +222,19 @@ def plot_timelines(parts, out, title):
 
 def plot_products(case, out, device):
     parts = []
-    for method in sorted(METHODS):
-        rows = outermost(case.traces.get(f"{method}-fp16", []))
-        found = rows and largest_product(rows)
+    for route, trace in sorted(case.traces.items()):
+        method, arithmetic, *schedule = route.split("-", 2)
+        rows = outermost(trace)
+        found = arithmetic == "fp16" and method in METHODS and "twice" not in route and largest_product(rows)
         if not found:
             continue
         begin, end, s = found
         tflops = 1e-9 * 4 * case.m * s * (case.n - s) / (end - begin)
         inner, outer = PUBLISHED_PRODUCTS[method]
         figures = {"recursive": "Figures 8 and 10", "blocking": "Figures 7, 9 and 11"}[method]
-        parts.append((f"{METHODS[method][0]}: Q₁ᵀA₂ and A₂ − Q₁R₁₂ with {thousands(s)} and {thousands(case.n - s)} columns, "
-                      f"{tflops:.0f} TFLOP/s ({figures}; their V100 {inner} and {outer})", rows, begin, end))
+        theirs = "" if schedule else f" ({figures}; their V100 {inner} and {outer})"
+        parts.append((f"{', '.join([METHODS[method][0], *schedule])}: Q₁ᵀA₂ and A₂ − Q₁R₁₂ with {thousands(s)} and "
+                      f"{thousands(case.n - s)} columns, {tflops:.0f} TFLOP/s{theirs}", rows, begin, end))
     if parts:
         plot_timelines(parts, out, f"The largest products of {case.title()}, {device}")
 

@@ -85,7 +85,7 @@ def markdown(program):
         lines += ["", "| entry | command | in Quoin | what differs |", "|---|---|---|---|"]
         for entry in (e for e in entries if e["paper"] == paper):
             key = paper, entry["entry"]
-            command = entry["why_not"] or f"`{command_of(entry).removesuffix(' --device cuda')}`"
+            command = f"`{command_of(entry).removesuffix(' --device cuda')}`"
             if entry["gpu"]:
                 command += ", `--device cuda`" if entry["host"] else " on a GPU"
             files = ", ".join(f"[{name.rsplit('/', 1)[1]}](../{name})" for names in data.lines["FILES", *key] for name in names)
@@ -145,13 +145,14 @@ def out_of_core(*parts):
         for row in rows:
             if row["reorthogonalized"] == "false" and row["arithmetic"] in ("fp16", "native"):
                 for name, added in parts:
-                    yield (f"{row['method']} {row['arithmetic']}, blocks of {row['asked_block']}, {float(row['memory_cap']) / 2**30:.3g} GiB", 0,
-                           f"{shape_of(row)}, {name}", sum(float(row[column]) for column in added))
+                    schedule = f", {row['schedule']}" if row.get("schedule") else ""
+                    yield (f"{row['method']} {row['arithmetic']}, blocks of {row['asked_block']}, {float(row['memory_cap']) / 2**30:.3g} GiB{schedule}",
+                           0, f"{shape_of(row)}, {name}", sum(float(row[column]) for column in added))
     return points
 
 
-PRODUCTS = out_of_core(("copies and computation one after the other", ("seconds_in", "seconds_out", "seconds_products", "seconds_panels")),
-                       ("copies and computation at once", ("seconds",)))
+# whole runs, and what they would take one after the other
+RUNS = out_of_core(("the run", ("seconds",)), ("sum of its copies and work", ("seconds_in", "seconds_out", "seconds_products", "seconds_panels")))
 
 
 def kernel(code):
@@ -181,8 +182,7 @@ VIEWS = {
     ("storage", "table1"): (columns("cols", "seconds", lambda r: r["code"], lambda r: r["op"] == "factor"), "order", "seconds"),
     ("storage", "figure2"): (storage_rates, "order", "GFLOP/s, 5n³/3"),
     ("storage", "products"): (columns("cols", "seconds", lambda r: f"{r['op']}, {r['code']} {r['dtype']}", lambda r: r["op"] != "factor"), "columns", "seconds"),
-    ("out-of-core", "table1"): (PRODUCTS, "", "seconds of the run"),
-    ("out-of-core", "table2"): (PRODUCTS, "", "seconds of the run"),
+    ("out-of-core", "table1"): (RUNS, "", "seconds"),
     ("out-of-core", "table3"): (out_of_core(("in", ("seconds_in",)), ("out", ("seconds_out",))), "", "seconds"),
     ("out-of-core", "table4"): (out_of_core(("products", ("seconds_products",)), ("panels", ("seconds_panels",))), "", "seconds"),
     ("out-of-core", "tensor-cores"): (columns("cols", "ratio", lambda r: f"{r['method']} {r['arithmetic']} {r['reorthogonalization']}"), "order", "cuSOLVER's time over it"),
@@ -199,8 +199,38 @@ VIEWS = {
 }
 for same, entry in {("caqr-report", "figure10"): ("caqr-report", "figure8"), ("caqr", "figure7"): ("caqr-report", "figure7"),
                     ("caqr", "strategies"): ("caqr-report", "strategies"),
-                    ("caqr", "table2"): ("caqr-report", "table1"), ("gram-schmidt", "figure9"): ("gram-schmidt", "figure10")}.items():
+                    ("caqr", "table2"): ("caqr-report", "table1"), ("gram-schmidt", "figure9"): ("gram-schmidt", "figure10"),
+                    ("out-of-core", "table2"): ("out-of-core", "table1"), ("out-of-core", "growing"): ("out-of-core", "table1"),
+                    ("out-of-core", "stages"): ("out-of-core", "table1")}.items():
     VIEWS[same] = VIEWS[entry]
+
+
+def kernel_maps(code):
+    """{title of a map: {(x, y): (colour, text)}} of a kernel over the shape of a block."""
+    def maps(rows):
+        found = {}
+        for row in rows:
+            if row["code"] == code and row["columns_left"] == "-1" and row["dtype"] == "f32":
+                title = {"direct": "direct access", "shared": "through shared memory"}[row["access"]]
+                found.setdefault(title, {})[int(row["nx"]), int(row["ny"])] = float(row["gflops"]), f"{float(row['gflops']):.0f}"
+        return found
+    return maps
+
+
+def step_maps(rows):
+    """A map of µs of an orthogonalization, in the colours of their ratios to the fastest shape's."""
+    times = {(int(row["columns_left"]), f"{row['nx']}×{row['ny']}"): 1e6 * float(row["seconds"])
+             for row in rows if int(row["columns_left"]) > 0 and row["dtype"] == "f32"}
+    least = {x: min(time for (left, _), time in times.items() if left == x) for x, _ in times}
+    return {"µs of an orthogonalization": {(x, y): (time / least[x], f"{time:.3g}") for (x, y), time in times.items()}} if times else {}
+
+
+# (paper, entry): maps, label of x, label of y, label of the colours
+MAPS = {
+    ("gram-schmidt", "figure6"): (kernel_maps("orthogonalization"), "NX, threads along a column", "NY, columns a block", "GFLOP/s"),
+    ("gram-schmidt", "figure7"): (kernel_maps("dot-products"), "NX, threads along a column", "NY, columns a block", "GFLOP/s"),
+    ("gram-schmidt", "figure8"): (step_maps, "columns left", "NX×NY", "time over the fastest shape's"),
+}
 
 
 def embedded(kind, content):
@@ -225,6 +255,35 @@ def picture(lines, published, x_label, y_label, x_of):
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8)
+    return svg_of(figure)
+
+
+def heat_maps(maps, x_label, y_label, colour_label):
+    """An SVG of the maps beside each other, in the same colours."""
+    import style
+    figure, panels = style.plt.subplots(1, len(maps), figsize=(1 + 4.6 * len(maps), 3.4), squeeze=False, constrained_layout=True)
+    colours = [colour for cells in maps.values() for colour, _ in cells.values()]
+    low, high = min(colours), max(colours)
+    for axes, (title, cells) in zip(panels[0], maps.items()):
+        # in the order of the file
+        xs, ys = (list(dict.fromkeys(cell[side] for cell in cells)) for side in (0, 1))
+        image = axes.imshow([[cells.get((x, y), (float("nan"), ""))[0] for x in xs] for y in ys], origin="lower", aspect="auto",
+                            cmap="viridis", vmin=low, vmax=high)
+        for (x, y), (colour, text) in cells.items():
+            axes.text(xs.index(x), ys.index(y), text, ha="center", va="center", fontsize=8,
+                      color="white" if colour < (low + high) / 2 else "black")
+        axes.set_xticks(range(len(xs)), xs)
+        axes.set_yticks(range(len(ys)), ys)
+        axes.grid(False)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.set_title(title)
+    figure.colorbar(image, ax=panels[0], label=colour_label)
+    return svg_of(figure)
+
+
+def svg_of(figure):
+    import style
     content = io.BytesIO()
     figure.savefig(content, format="svg", metadata={"Date": None})
     style.plt.close(figure)
@@ -252,9 +311,12 @@ def shown(key, path, data, folder):
         lines.setdefault(name, {}).setdefault(label, y)
         x_of[label] = x
     unit, published = data.series(*key)
-    out = ""
-    if len(x_of) > 1 and all(x > 0 for x in x_of.values()) and len(set(x_of.values())) > 1:
+    out, svg = "", None
+    if maps := key in MAPS and MAPS[key][0](rows):
+        svg = heat_maps(maps, *MAPS[key][1:])
+    elif len(x_of) > 1 and all(x > 0 for x in x_of.values()) and len(set(x_of.values())) > 1:
         svg = picture(lines, published, x_label, y_label, x_of)
+    if svg:
         if folder:
             (folder / f"{'_'.join(key)}_{path.stem.rsplit('_', 1)[-1]}.svg").write_bytes(svg)
         out = embedded("svg+xml", svg)
@@ -306,7 +368,7 @@ class Report:
             paper, name = run.split()
             csv = self.folder / f"{paper}_{name}_{device}.csv"
             command = ["paper", paper, name, *(["--device", "cuda"] if device == "gpu" and entry["host"] else []), *self.arguments(entry, device)]
-            extra = ["--trace", str(csv.with_suffix(".json"))] if paper == "out-of-core" and name != "tensor-cores" else []
+            extra = ["--trace", str(csv.with_suffix(".json"))] if run == "storage figure1" or (paper == "out-of-core" and name != "tensor-cores") else []
             print(f"[{count}/{len(runs)}] {time.monotonic() - start:4.0f} s: quoin bench {' '.join(command)}", flush=True)
             # a slow run may take three times its share of the time that is left
             limit = end and max(1, (end - time.monotonic()) * min(1, 3 / (len(runs) - count + 1)))
@@ -332,15 +394,20 @@ class Report:
             return subprocess.CompletedProcess(call, 0, "", note)
 
     def timelines(self, key, csv):
-        """The pictures of a traced run out of core that belong to a figure."""
-        if key[0] != "out-of-core" or not key[1].startswith("figure"):
+        """The pictures of a traced run that belong to an entry, which are drawn once."""
+        if key == ("storage", "figure1"):
+            import timeline
+            for trace in self.folder.glob(f"{csv.stem}.json.*.json"):
+                timeline.main([str(trace)])
+            kind = "json.*"
+        elif key[0] == "out-of-core" and key[1] not in ("table3", "table4", "tensor-cores"):
+            import out_of_core
+            kind = "_products" if key[1] in ("table1", "table2", "figure7", "figure8", "figure9", "figure10", "figure11") else "_runs"
+            if not list(self.folder.glob(f"{csv.stem}*_runs.png")):
+                out_of_core.main([str(csv), "--out", str(csv.with_suffix(""))])
+        else:
             return ""
-        import out_of_core
-        kind = "products" if int(key[1].removeprefix("figure")) < 12 else "runs"
-        if not (pictures := list(self.folder.glob(f"out_of_core_*_{kind}.png"))):
-            out_of_core.main([str(csv.parent), "--out", str(self.folder / "out_of_core")])
-            pictures = list(self.folder.glob(f"out_of_core_*_{kind}.png"))
-        return "".join(embedded("png", picture.read_bytes()) for picture in pictures)
+        return "".join(embedded("png", picture.read_bytes()) for picture in sorted(self.folder.glob(f"{csv.stem}*{kind}.png")))
 
     def of_entry(self, entry):
         key = entry["paper"], entry["entry"]
@@ -353,8 +420,6 @@ class Report:
         if said:
             out.append("<div class='paper'><b>The paper.</b> " + " ".join(said) + "</div>")
         out += [f"<p>{html.escape(text)}</p>" for text in self.data.sentences("DIFFERS", *key)]
-        if entry["why_not"]:
-            out.append(f"<p>Not measured: {html.escape(entry['why_not'])}.</p>")
         for device in self.devices:
             done = self.done.get((entry["run"], device))
             if not done:
@@ -365,15 +430,37 @@ class Report:
             out.append(f"<p class='from'>{html.escape(machine)}; <code>{html.escape(done['command'])}</code>; {done['date']}; commit {self.commit}</p>")
             if done["said"]:
                 out.append(f"<p class='from'>{html.escape(done['said'])}</p>")
-            out.append("<p>It failed.</p>" if done["failed"] else
-                       self.timelines(key, done["csv"]) or shown(key, done["csv"], self.data, self.folder))
+            if done["failed"]:
+                out.append("<p>It failed.</p>")
+                continue
+            pictures = self.timelines(key, done["csv"])
+            out.append(pictures + (shown(key, done["csv"], self.data, self.folder) if key in VIEWS or not pictures else ""))
         if "gpu" not in self.devices and entry["gpu"] and not self.data.lines["KEPT", *key]:
             out.append(f"<p>This machine has no GPU, and the repository keeps no results of <code>{html.escape(command_of(entry))}</code>.</p>")
         if "gpu" not in self.devices:
             out += [self.kept(key, ROOT / path) for path, in self.data.lines["KEPT", *key]]
+        if key == ("gram-schmidt", "figure10"):
+            out.append(self.together(key, entry))
         files = [name for names in self.data.lines["FILES", *key] for name in names]
         out.append(f"<p class='from'>In Quoin: {', '.join(f'<code>{name}</code>' for name in files)}</p>")
         return "\n".join(out)
+
+    def together(self, key, entry):
+        """One picture of an entry's curves in f32 on a CPU and a GPU, this machine's or the kept one."""
+        files = {device: self.done[entry["run"], device]["csv"] for device in self.devices if (entry["run"], device) in self.done}
+        if "gpu" not in self.devices:
+            files["gpu"] = ROOT / self.data.lines["KEPT", *key][0][0]
+        files = {{"host": "CPU", "gpu": "GPU"}[device]: path for device, path in files.items() if path.exists()}
+        points, x_label, y_label = VIEWS[key]
+        lines, x_of = {}, {}
+        for device, path in files.items():
+            for name, x, label, y in points([row for row in bench_csv.read(path) if row["dtype"] == "f32"]):
+                lines.setdefault(f"{device}: {name.removesuffix(' f32')}", {}).setdefault(label, y)
+                x_of[label] = x
+        if not lines:
+            return ""
+        devices = ", ".join(f"{device}: {bench_csv.device_of(path)}" for device, path in files.items())
+        return f"<p class='from'>{html.escape(devices)}; f32</p>" + embedded("svg+xml", picture(lines, {}, x_label, y_label, x_of))
 
     def kept(self, key, path):
         """Results that the repository has from a GPU."""

@@ -7,6 +7,18 @@
 
 namespace quoin::cli {
 
+/// Attaches a trace to a context while this object lives.
+template <class D>
+class Attached {
+public:
+    Attached(Context<D>& ctx, Trace& trace) : ctx_(ctx) { ctx_.attach(&trace); }
+    Attached(const Attached&) = delete;
+    ~Attached() { ctx_.attach(nullptr); }
+
+private:
+    Context<D>& ctx_;
+};
+
 /// Records a timeline of the work of a context while this object lives, for --trace. Does nothing without a path.
 template <class D>
 class Tracing {

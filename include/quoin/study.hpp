@@ -18,8 +18,9 @@ struct PaperBytes {
 PaperBytes paper_bytes(const OutOfCorePlan& plan, Index block);
 
 /// Returns a plan of BlockedHouseholder for a matrix on a GPU. Its panels are factored on the host's cores, while the
-/// GPU updates the trailing matrix (Benner, Köhler and Penke's Figure 1). For a matrix on the host it returns the plan
-/// of plan_qr. Throws as plan_qr, and InvalidArgument for another method.
+/// GPU updates the trailing matrix (Benner, Köhler and Penke's Figure 1). Method CAQR has them factored by TSQR and
+/// Householder reconstruction (Anderson, Ballard, Demmel and Keutzer 2011, section III.A). For a matrix on the host it
+/// returns the plan of plan_qr by householder. Throws as plan_qr, and InvalidArgument for another method.
 template <class T, class D>
 Plan plan_with_panels_on_host(const Context<D>& ctx, Index m, Index n, Options options = {});
 

@@ -265,6 +265,8 @@ TYPED_TEST(GpuFullT, HostPanelsShapes) {
             const auto f = this->by_host(this->gpu(), gA, panels);
             EXPECT_EQ(f.plan().method, Method::BlockedHouseholder);
             this->expect_full_t(f, A.view());
+            panels.method = CAQR{nb};  // by TSQR
+            this->expect_full_t(this->by_host(this->gpu(), gA, panels), A.view());
         }
 }
 

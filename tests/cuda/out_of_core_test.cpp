@@ -162,6 +162,29 @@ TYPED_TEST(GpuOutOfCore, ObeysTheLawWithinTheCap) {
     }
 }
 
+/// Without one of the optimizations, or all: products in f32 also round Q to 16 bits and pass it in places.
+TYPED_TEST(GpuOutOfCore, FactorsByEverySchedule) {
+    using T = TypeParam;
+    const Index m = 2500, n = 1100;
+    const Matrix<T> A = random_normal<T>(m, n);
+    for (const OutOfCoreMethod method : {OutOfCoreMethod::Recursive, study::Blocking}) {
+        for (const OutOfCoreSchedule& schedule : {OutOfCoreSchedule{.asynchronous = false},
+                                                  {.growing = false},
+                                                  {.joined_stages = false},
+                                                  {false, false, false}}) {
+            OutOfCoreOptions options = options_of<T>(method, sizeof(T) * static_cast<double>(m * n));
+            options.block = 128;
+            options.reorthogonalize = true;
+            this->expect_law(A.view(), factor_out_of_core_copy<T>(this->gpu(), A.view(), options, schedule), true);
+            if (std::is_same_v<T, double>) continue;
+            options.reorthogonalize = false;
+            options.arithmetic = Arithmetic::FP16;
+            const auto f = factor_out_of_core_copy<T>(this->gpu(), A.view(), options, schedule);
+            EXPECT_LE(residual_error<T>(A.view(), f.Q.view(), f.R.view()) * unit_roundoff<T>, law * 0x1p-11);
+        }
+    }
+}
+
 TYPED_TEST(GpuOutOfCore, LeavesLapacksFormat) {
     using T = TypeParam;
     const Index m = 900, n = 640;

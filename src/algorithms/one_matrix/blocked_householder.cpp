@@ -85,7 +85,8 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         const Panel& panel = forest.panels[s];
         if (host) {
             overlapped();
-            return host->factor(where, s, forest.panel_a(panel), forest.panel_t(panel));
+            const auto A = forest.panel_a(panel);
+            return host->factor(where, s, is_tall_panel(plan, A.rows), A, forest.panel_t(panel));
         }
         factor_one_panel<T, D>(where, plan, s, forest.panel_a(panel), forest.panel_t(panel), overlapped);
     };

@@ -3,10 +3,25 @@
 #include "algorithms/one_matrix/host_panel.hpp"
 #include "algorithms/one_matrix/blocked_householder.hpp"
 #include "algorithms/one_matrix/full_t.hpp"
+#include "algorithms/one_matrix/reconstruct_householder.hpp"
+#include "algorithms/one_matrix/tsqr_caqr.hpp"
 
 #include "devices.hpp"
 
 namespace quoin {
+
+namespace {
+
+/// Factors A as `factor_panel_by_all_cores` does, by TSQR and Householder reconstruction.
+template <class T>
+void factor_panel_by_tsqr(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
+    const Plan plan = plan_qr<T>(ctx, A.rows, A.cols, {.method = Method::TSQR});
+    Matrix<T> R(A.cols, A.cols);
+    orthonormalize_by_tree<T, Host>(ctx, plan, A, R.view());
+    reconstruct_householder<T, Host>(ctx, A, R.view(), Tf);
+}
+
+}  // namespace
 
 template <class T>
 void factor_panel_by_all_cores(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> Tf) {
@@ -44,13 +59,13 @@ void HostPanels<T, D>::leave(Context<D>& where, Index step, MatrixView<const T, 
 }
 
 template <class T, class D>
-void HostPanels<T, D>::factor(Context<D>& where, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf) {
+void HostPanels<T, D>::factor(Context<D>& where, Index step, bool by_tsqr, MatrixView<T, D> A, MatrixView<T, D> Tf) {
     const MatrixView<T> V = panel(A.rows, A.cols), T_of_V(memory_ + A.rows * A.cols, A.cols, A.cols);
     where.wait();
     leaving_ = nullptr;
     {
         const Span<Host> span(where.trace(), "panel", step);
-        factor_panel_by_all_cores<T>(host_, V, T_of_V);
+        (by_tsqr ? factor_panel_by_tsqr<T> : factor_panel_by_all_cores<T>)(host_, V, T_of_V);
     }
     const Span span(where, "copy in", step, Trace::Row::ToDevice);
     start_copy_from_host<T>(where, V, A);

@@ -30,9 +30,9 @@ public:
 
     /// Sends A to the host, after the work on `where`, the context or its side stream.
     void leave(Context<D>& where, Index step, MatrixView<const T, D> A);
-    /// Factors the panel that left last, A = H R, with T in Tf. Waits until it has reached the host. V, R and T are on
-    /// their way back on `where` when this returns.
-    void factor(Context<D>& where, Index step, MatrixView<T, D> A, MatrixView<T, D> Tf);
+    /// Factors the panel that left last, A = H R, with T in Tf, if `by_tsqr` by TSQR. Waits until it has reached the
+    /// host. V, R and T are on their way back on `where` when this returns.
+    void factor(Context<D>& where, Index step, bool by_tsqr, MatrixView<T, D> A, MatrixView<T, D> Tf);
 
 private:
     MatrixView<T> panel(Index m, Index n) const { return {memory_, m, n}; }

@@ -339,13 +339,18 @@ Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
 
 template <class T, class D>
 Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Options options) {
-    if (options.method == Method::Auto && options.method.tree() == TreeOptions{})
+    const bool by_tsqr = options.method == Method::CAQR;
+    if ((by_tsqr || options.method == Method::Auto) && options.method.tree() == TreeOptions{})
         options.method = BlockedHouseholder{options.method.panel_width()};
     if (options.method != Method::BlockedHouseholder) {
-        throw InvalidArgument(fmt::format("panels on the host belong to method householder, and the method is {}",
-                                          to_string(options.method)));
+        throw InvalidArgument(fmt::format(
+            "panels on the host are by householder, or by caqr without options of trees, and the method is {}",
+            to_string(options.method)));
     }
-    return plan_of<T, D>(m, n, options, true);
+    Plan plan = plan_of<T, D>(m, n, options, true);
+    HouseholderPlan& chosen = std::get<HouseholderPlan>(plan.choices);
+    if (by_tsqr && chosen.panels_on_host) chosen.reconstruct_rows = 1;
+    return plan;
 }
 
 namespace {

@@ -36,11 +36,12 @@ class OutOfCoreGramSchmidt {
 public:
     /// Writes the upper triangle of R (n×n), and zeros next to its diagonal below it. Calls `progress()` after every
     /// stage.
-    OutOfCoreGramSchmidt(Context<D>& ctx, S& A, SR& R, const OutOfCorePlan& plan, std::function<void()> progress = {})
+    OutOfCoreGramSchmidt(Context<D>& ctx, S& A, SR& R, const OutOfCorePlan& plan, std::function<void()> progress = {},
+                         const OutOfCoreSchedule& schedule = {})
         : ctx_(ctx),
           A_(A),
           R_(R),
-          tiles_(tiles_of(plan)),
+          tiles_(tiles_of(plan, schedule)),
           arithmetic_(plan.arithmetic),
           check_finite_(plan.check_finite),
           progress_(std::move(progress)),
@@ -49,7 +50,9 @@ public:
           memory_(ctx, tiles_.elements, 1),
           exponents_(ctx, n_, 1),
           scans_(ctx, n_, 1),
-          pipeline_(ctx) {}
+          pipeline_(ctx) {
+        pipeline_.asynchronous = schedule.asynchronous;
+    }
     OutOfCoreGramSchmidt(const OutOfCoreGramSchmidt&) = delete;
 
     void by_recursion() {
@@ -182,7 +185,7 @@ private:
         const auto W = leaf_q(w), R = leaf_r(w);
         Places places = beside_leaf();
         const auto R2 = places.take(w, w);
-        const std::vector<Range> blocks = Tiles::in_steps({0, J.begin}, tiles_.coming_again(w));
+        const std::vector<Range> blocks = tiles_.in_steps({0, J.begin}, tiles_.coming_again(w));
         const Index most = largest(blocks);
         const std::array<MatrixView<T, D>, 2> Q0{places.take(m_, most), places.take(m_, most)},
             R0{places.take(most, w), places.take(most, w)};
@@ -225,13 +228,14 @@ private:
     void update_once(Range left, Range right) {
         const Index s = left.size();
         const auto Q = leaf_q(s);
-        const std::vector<Range> parts = Tiles::in_steps(right, tiles_.passing(s));
+        const std::vector<Range> parts = tiles_.in_steps(right, tiles_.passing(s));
         const Index most = largest(parts);
         Places places = beside_leaf();
         const std::array<MatrixView<T, D>, 2> A2{places.take(m_, most), places.take(m_, most)};
         const auto A2_out = places.take(m_, most), R12 = places.take(s, most), R12_out = places.take(s, most);
         const auto cut = [&](MatrixView<T, D> place, Index i) { return place.col_block({0, parts[i].size()}); };
         turn_behind_leaf();
+        bring_leaf_again(left);
         pipeline_.run(
             size_of(parts),
             [&](Index i) {
@@ -270,12 +274,13 @@ private:
         for (Index j = right.begin; j < right.end; j += sizes.columns) {
             const Range tile{j, std::min(right.end, j + sizes.columns)};
             for (const bool last : {false, true}) {
-                for (const Range& part : Tiles::in_steps(tile, sizes.step)) steps.push_back({part, j, last});
+                for (const Range& part : tiles_.in_steps(tile, sizes.step)) steps.push_back({part, j, last});
             }
         }
         const auto cut = [&](MatrixView<T, D> place, Index i) { return place.col_block({0, steps[i].columns.size()}); };
         const auto r_of = [&](Index i) { return R12.col_block(shifted(steps[i].columns, -steps[i].first)); };
         turn_behind_leaf();
+        bring_leaf_again(left);
         pipeline_.run(
             size_of(steps),
             [&](Index i) {
@@ -455,6 +460,12 @@ private:
     void turn_behind_leaf() {
         if (tiles_.again) pipeline_.turn();
     }
+    /// Brings Q of the leaf, which is on the device, if stages are not joined.
+    void bring_leaf_again(Range left) {
+        if (tiles_.schedule.joined_stages) return;
+        const Span span(pipeline_.in, "Q in", left.begin);
+        A_.read(pipeline_.in, {0, m_}, left, leaf_q(left.size()));
+    }
     /// Scans columns of A that have come for the first time, and scales them: C := C D.
     void look_at(Range columns, MatrixView<T, D> C) {
         const Index slot = size_of(looked_at_);
@@ -483,6 +494,7 @@ private:
     }
     /// Ends a stage.
     void tell() {
+        if (!tiles_.schedule.joined_stages) pipeline_.finish();
         conclude_scans();
         if (progress_) progress_();
     }

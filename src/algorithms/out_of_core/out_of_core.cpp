@@ -33,13 +33,14 @@ void check_operand(const char* name, MatrixView<const T> A, Index rows, Index co
 template <class T, class D>
 class Measured {
 public:
-    Measured(Context<D>& ctx, MatrixView<const T> A, OutOfCoreOptions options) : ctx_(ctx) {
+    Measured(Context<D>& ctx, MatrixView<const T> A, OutOfCoreOptions options, const OutOfCoreSchedule& schedule = {})
+        : ctx_(ctx) {
         check_operand<T>("A", A, A.rows, A.cols);
         if (options.memory_bytes < 0 || !(options.memory_bytes == options.memory_bytes)) {
             throw InvalidArgument("memory_bytes must not be negative");
         }
         if (options.memory_bytes == 0) options.memory_bytes = 0.9 * memory_in_use(ctx).obtainable;
-        report.plan = plan_out_of_core<T, D>(A.rows, A.cols, options);
+        report.plan = plan_out_of_core<T, D>(A.rows, A.cols, options, {}, schedule);
         // the rest is for small matrices
         limit_workspace(ctx, 0.8 * (report.plan.workspace_bytes - Tuning<D>::library_bytes));
         start_ = std::chrono::steady_clock::now();
@@ -81,10 +82,11 @@ private:
 
 template <class T, class D>
 BytesMoved by_gram_schmidt(Context<D>& ctx, const OutOfCorePlan& plan, MatrixView<T> A, MatrixView<T> R,
-                           const Progress<D>& progress) {
+                           const Progress<D>& progress, const OutOfCoreSchedule& schedule) {
     HostMemory<T> slow_a(A), slow_r(R);
     {
-        OutOfCoreGramSchmidt<T, D, HostMemory<T>, HostMemory<T>> gram_schmidt(ctx, slow_a, slow_r, plan, progress);
+        OutOfCoreGramSchmidt<T, D, HostMemory<T>, HostMemory<T>> gram_schmidt(ctx, slow_a, slow_r, plan, progress,
+                                                                              schedule);
         if (plan.method == OutOfCoreMethod::Recursive) {
             gram_schmidt.by_recursion();
         } else {
@@ -102,15 +104,21 @@ BytesMoved by_gram_schmidt(Context<D>& ctx, const OutOfCorePlan& plan, MatrixVie
 
 template <class T, class D>
 OutOfCoreReport qr_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> R, const OutOfCoreOptions& options) {
+    return qr_out_of_core<T, D>(ctx, A, R, options, {});
+}
+
+template <class T, class D>
+OutOfCoreReport qr_out_of_core(Context<D>& ctx, MatrixView<T> A, MatrixView<T> R, const OutOfCoreOptions& options,
+                               const OutOfCoreSchedule& schedule) {
     OutOfCoreOptions with_q = options;
     with_q.form_q = true;
     check_operand<T>("R", R, std::min(A.rows, A.cols), A.cols);
-    Measured<T, D> measured(ctx, A, with_q);
+    Measured<T, D> measured(ctx, A, with_q, schedule);
     const OutOfCorePlan& plan = measured.report.plan;
     const Index k = std::min(A.rows, A.cols);
     const Progress<D> progress(ctx, options, plan.flops);
     if (plan.method != OutOfCoreMethod::Householder) {
-        return measured.finish(by_gram_schmidt<T, D>(ctx, plan, A, R, progress));
+        return measured.finish(by_gram_schmidt<T, D>(ctx, plan, A, R, progress, schedule));
     }
     HostMemory<T> slow(A);
     {
@@ -215,6 +223,8 @@ OutOfCoreTimes out_of_core_times(const Trace& trace, double since) {
 
 #define QUOIN_INSTANTIATE(T, D)                                                                                        \
     template OutOfCoreReport qr_out_of_core<T, D>(Context<D>&, MatrixView<T>, MatrixView<T>, const OutOfCoreOptions&); \
+    template OutOfCoreReport qr_out_of_core<T, D>(Context<D>&, MatrixView<T>, MatrixView<T>, const OutOfCoreOptions&,  \
+                                                  const OutOfCoreSchedule&);                                           \
     template OutOfCoreReport factor_out_of_core<T, D>(Context<D>&, MatrixView<T>, MatrixView<T>,                       \
                                                       const OutOfCoreOptions&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

@@ -58,6 +58,7 @@ public:
         if (steps == 0) return;
         Event<D> left[2];
         come(Index(0));
+        end_of_part();
         for (Index i = 0; i < steps; ++i) {
             throw_if_stopped(ctx);
             const bool more = i + 1 < steps;
@@ -65,13 +66,17 @@ public:
             // step i − 1 has been computed
             if (places.in > 0 && more) wait_for(in, ctx);
             if (first == First::Come && more) come(i + 1);
+            end_of_part();
             compute(i);
+            end_of_part();
             if (first == First::Compute && more) come(i + 1);
+            end_of_part();
             left[(i + places.out) % 2].precede(ctx);
             stage(i);
             wait_for(out, ctx);
             leave(i);
             left[i % 2].record(out);
+            end_of_part();
         }
     }
     /// Runs steps that move nothing out.
@@ -84,6 +89,17 @@ public:
     Context<D>& ctx;
     Context<In>& in;
     Context<D>& out;
+    bool asynchronous = true;  ///< `come`, `compute` and `leave` overlap; false: each one waits for the one before
+
+private:
+    void end_of_part() {
+        if (asynchronous) return;
+        finish_copies(out);
+        wait_for(ctx, in);
+        wait_for(ctx, out);
+        wait_for(in, ctx);
+        wait_for(out, ctx);
+    }
 };
 
 }  // namespace quoin

@@ -19,13 +19,17 @@ namespace quoin {
 
 namespace {
 
-/// Times a stage, which takes as long as the slowest of its three engines.
+/// Times a stage, which takes as long as the slowest of its three engines, or as all one after the other.
 class Clock {
 public:
-    Clock(const OutOfCoreRates& rates, const OutOfCorePlan& plan)
-        : link_(rates.link), bytes_(bytes_of(plan.scalar)), flops_per_second_(rate(rates, plan)) {}
+    Clock(const OutOfCoreRates& rates, const OutOfCorePlan& plan, bool asynchronous)
+        : link_(rates.link),
+          bytes_(bytes_of(plan.scalar)),
+          flops_per_second_(rate(rates, plan)),
+          asynchronous_(asynchronous) {}
     double seconds(double in, double out, double flops) const {
-        return std::max({in * bytes_ / link_, out * bytes_ / link_, flops / flops_per_second_});
+        const double come = in * bytes_ / link_, leave = out * bytes_ / link_, work = flops / flops_per_second_;
+        return asynchronous_ ? std::max({come, leave, work}) : come + leave + work;
     }
 
 private:
@@ -39,6 +43,7 @@ private:
         }
     }
     double link_, bytes_, flops_per_second_;
+    bool asynchronous_;
 };
 
 struct Total {
@@ -81,7 +86,7 @@ public:
             const Index begin = block * tiles_.leaf, w = std::min(tiles_.leaf, tiles_.n - begin);
             leaf({w, 0, begin == 0}, {times, times * number(begin)});
             const double s = number(w), p = number(tiles_.n - begin - w);
-            total_.add(clock_, 2 * m_ * p, m_ * p + s * p, 4 * m_ * s * p, times);
+            total_.add(clock_, 2 * m_ * p + (p > 0 ? leaf_again(s) : 0), m_ * p + s * p, 4 * m_ * s * p, times);
         });
         return total_;
     }
@@ -105,7 +110,7 @@ private:
     Index pass(Index s, Index p, double times) {
         const double left = number(s), right = number(p);
         if (!tiles_.passes_q(s, p)) {
-            total_.add(clock_, m_ * right, m_ * right + left * right, 4 * m_ * left * right, times);
+            total_.add(clock_, m_ * right + leaf_again(left), m_ * right + left * right, 4 * m_ * left * right, times);
             return 0;
         }
         const Tiles::Passing sizes = tiles_.passing_q(s, p);
@@ -117,6 +122,8 @@ private:
         });
         return sizes.stay;
     }
+    /// Returns the numbers of a leaf of `columns` columns that come again for a product.
+    double leaf_again(double columns) const { return tiles_.schedule.joined_stages ? 0 : m_ * columns; }
     void leaf(const Node& node, const Many& many) {
         const double w = number(node.columns), come = number(node.columns - node.stayed);
         double of_r = 0;
@@ -235,13 +242,19 @@ void choose_slabs(OutOfCorePlan& plan, const OutOfCoreOptions& options) {
 
 Slabs slabs_of(const OutOfCorePlan& plan) { return {plan.block, plan.panel, plan.panel, plan.arithmetic}; }
 
-Tiles tiles_of(const OutOfCorePlan& plan) {
+Tiles tiles_of(const OutOfCorePlan& plan, const OutOfCoreSchedule& schedule) {
     const bool halves = takes_halves(plan.arithmetic) && plan.arithmetic != Arithmetic::Corrected;
-    return {plan.rows, plan.cols, plan.block, plan.elements, plan.reorthogonalize, halves};
+    return {plan.rows, plan.cols, plan.block, plan.elements, plan.reorthogonalize, halves, schedule};
 }
 
 template <class T, class D>
 OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options, const OutOfCoreRates& rates) {
+    return plan_out_of_core<T, D>(m, n, options, rates, {});
+}
+
+template <class T, class D>
+OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options, const OutOfCoreRates& rates,
+                               const OutOfCoreSchedule& schedule) {
     const auto refuse = [](const std::string& why) { throw InvalidArgument(why); };
     const bool gram_schmidt = options.method != OutOfCoreMethod::Householder;
     detail::checked_bytes(m, n, sizeof(T));
@@ -275,7 +288,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
     plan.workspace_bytes = workspace<D>(plan.memory_bytes, plan.arithmetic, !gram_schmidt, m,
                                         Tuning<D>::panel_width(m, std::min(m, n), plan.scalar, plan.arithmetic));
     const double room = (plan.memory_bytes - plan.workspace_bytes) / bytes_of(plan.scalar);
-    const Clock clock(rates, plan);
+    const Clock clock(rates, plan, schedule.asynchronous);
     Total total;
     if (gram_schmidt) {
         // more than this is of no use
@@ -283,7 +296,7 @@ OutOfCorePlan plan_out_of_core(Index m, Index n, const OutOfCoreOptions& options
         // buffers placed from the end are aligned, too
         plan.elements = static_cast<Index>(std::clamp(room, 0.0, useful)) / 64 * 64;
         choose_gram_schmidt(plan, options);
-        const Tiles tiles = tiles_of(plan);
+        const Tiles tiles = tiles_of(plan, schedule);
         GramSchmidtCount count(tiles, clock);
         total = plan.method == OutOfCoreMethod::Recursive ? count.by_recursion() : count.by_blocks();
     } else {
@@ -327,8 +340,10 @@ std::string to_string(const OutOfCorePlan& plan) {
     return text + fmt::format("\n{:.3g} GFLOP; about {:.3g} s on an H100 (prediction)", plan.flops / 1e9, plan.seconds);
 }
 
-#define QUOIN_INSTANTIATE(T, D) \
-    template OutOfCorePlan plan_out_of_core<T, D>(Index, Index, const OutOfCoreOptions&, const OutOfCoreRates&);
+#define QUOIN_INSTANTIATE(T, D)                                                                                  \
+    template OutOfCorePlan plan_out_of_core<T, D>(Index, Index, const OutOfCoreOptions&, const OutOfCoreRates&); \
+    template OutOfCorePlan plan_out_of_core<T, D>(Index, Index, const OutOfCoreOptions&, const OutOfCoreRates&,  \
+                                                  const OutOfCoreSchedule&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "algorithms/out_of_core/passing.hpp"
+#include "algorithms/out_of_core/schedule.hpp"
 #include "primitives.hpp"
-#include "quoin/out_of_core.hpp"
 
 namespace quoin {
 
@@ -19,12 +19,13 @@ struct Tiles {
     Index elements = 0;   ///< numbers of fast memory
     bool again = false;   ///< every leaf is orthogonalised a second time against the leaves before it
     bool halves = false;  ///< products take operands of 16 bits
+    OutOfCoreSchedule schedule{};
 
     /// Cuts `all` into the steps of a stream, each as wide (or high) as the memory allows. The first one and the last
     /// one are half as wide, because nothing hides the move-in of the first, nor the move-out of the last. Smaller
     /// steps would pay more for operands of 16 bits, because a product converts all of its other factor.
-    static std::vector<Range> in_steps(Range all, Index most) {
-        const Index half = std::max<Index>(1, most / 2);
+    std::vector<Range> in_steps(Range all, Index most) const {
+        const Index half = schedule.growing ? std::max<Index>(1, most / 2) : most;
         std::vector<Range> steps;
         for (Index at = all.begin; at < all.end;) {
             const Index left = all.end - at;
@@ -40,7 +41,7 @@ struct Tiles {
     std::vector<Range> arriving(Index leaf_columns) const {
         const Index most = std::max<Index>(1, std::min(leaf, round(leaf / 8)));
         std::vector<Range> parts;
-        Index size = std::max<Index>(1, most / 8);
+        Index size = schedule.growing ? std::max<Index>(1, most / 8) : most;
         for (Index at = 0; at < leaf_columns; at = parts.back().end) {
             // the last one takes the rest with it
             parts.push_back({at, leaf_columns - at < size + most / 2 ? leaf_columns : at + size});
@@ -98,7 +99,7 @@ struct Tiles {
     bool passes_q(Index s, Index p) const {
         if (s > leaf) return true;
         const Passing sizes = passing_q(s, p);
-        return sizes.rounded && sizes.kept == passing_places;
+        return sizes.rounded && (sizes.kept == passing_places || !schedule.joined_stages);
     }
 
     /// Returns the columns of Q that pass the leaf of w columns at a time, when they come a second time: two places in,
@@ -127,8 +128,9 @@ private:
         // holds for b = 0, since place <= step m
         const bool apart = elements - place(step) >= leaf * m;
         const Index blocks = (s + step - 1) / step;
-        const Index kept = apart ? std::min(passing_places, s <= leaf ? blocks : leaf / step) : 0;
-        return {columns, step, rounded, piece, place(step), blocks, kept, std::min(columns, leaf)};
+        const bool joined = schedule.joined_stages;
+        const Index kept = joined && apart ? std::min(passing_places, s <= leaf ? blocks : leaf / step) : 0;
+        return {columns, step, rounded, piece, place(step), blocks, kept, joined ? std::min(columns, leaf) : 0};
     }
     /// Rounds to whole multiples of the sizes that the tensor cores and the bus take at once, if there is room for one.
     static Index round(Index count) { return count >= 512 ? count / 256 * 256 : count; }
@@ -139,6 +141,6 @@ private:
         return std::min({p, most, (each + 127) / 128 * 128});
     }
 };
-Tiles tiles_of(const OutOfCorePlan& plan);
+Tiles tiles_of(const OutOfCorePlan& plan, const OutOfCoreSchedule& schedule = {});
 
 }  // namespace quoin
