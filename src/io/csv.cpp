@@ -318,8 +318,17 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path, const
                               first, first_line));
     }
 
+    // R writes no name for its column of row names
+    const auto shift = expected - static_cast<Index>(names.size());
+    const auto take_names = [&] {
+        if (shift != 0 && shift != 1) return;
+        header.names.resize(names.empty() ? 0 : static_cast<std::size_t>(header.cols));
+        for (Index f = shift; f < static_cast<Index>(header.targets.size()); ++f)
+            if (header.targets[f] >= 0 && !names.empty()) header.names[header.targets[f]] = names[f - shift].text;
+    };
     if (!options.columns.empty()) {
         std::tie(header.targets, header.cols) = chosen_columns(options.columns, expected, path);
+        take_names();
         return header;
     }
     const bool unnamed = !names.empty() && names[0].text.empty();
@@ -348,6 +357,7 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path, const
     }
     header.cols = expected - index;
     for (Index j = 0; j < expected; ++j) header.targets.push_back(j - index);
+    take_names();
     return header;
 }
 
