@@ -107,7 +107,8 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
     const std::pair<std::string, std::string> commands[] = {
         {"factor", "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol device trace " +
                        common + reading + factoring + "compact-wy keep-s full-t "},
-        {"lstsq", "out rcond refuse-deficient memory device trace " + common + reading + factoring},
+        {"lstsq", "out rcond refuse-deficient memory device trace " + common + "stats intercept weights ridge " +
+                      reading + factoring},
         {"svd", "out values-only memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
                      common + factoring + "compact-wy keep-s full-t "},
@@ -1467,6 +1468,74 @@ TEST_F(Cli, LeastSquaresOfDeficientRank) {
     const Outcome wide = quoin_run("lstsq wide.npy three.npy --out x.npy");
     EXPECT_NE(wide.out.find("rank           1 of 1\n"), std::string::npos) << wide.out;
     EXPECT_EQ(wide.out.find("dependent"), std::string::npos) << wide.out;
+}
+
+/// Data and values of tests/regression_test.cpp, to the digits that are printed.
+TEST_F(Cli, StatisticsOfARegression) {
+    std::ofstream("A.csv") << "height,width\n1.2,0.5\n-0.7,1.1\n3.1,-0.4\n0.4,2.3\n2.2,0\n-1.5,1.7\n0.9,-1.2\n1.8,0.8\n"
+                              "-0.3,2.9\n2.7,-0.6\n0.1,1.3\n-2,0.2\n";
+    std::ofstream("b.csv") << "price\n3.9\n1.2\n6.8\n4.4\n5.1\n0.3\n1\n5.6\n4.9\n5.9\n2.7\n-2.1\n";
+    std::ofstream("w.csv") << "1\n2\n0.5\n1\n3\n1\n0\n2\n1\n0.25\n1\n4\n";
+    const Outcome table = quoin_run("lstsq A.csv b.csv --stats --intercept");
+    ASSERT_EQ(table.exit_code, 0) << table.err;
+    EXPECT_EQ(lines_of(table.out), (std::vector<std::string>{
+                                       "price:",
+                                       "coefficient      estimate    std. error    t value   Pr(>|t|)",
+                                       "(intercept)       1.11679      0.152823     7.3077   4.53e-05",
+                                       "height            1.91634     0.0785566    24.3944   1.57e-09",
+                                       "width             1.29761      0.105104     12.346   6.04e-07",
+                                       "residual standard error 0.363651 on 9 degrees of freedom",
+                                       "R² 0.985102, adjusted R² 0.981791",
+                                       "F 297.556 on 2 and 9 degrees of freedom, p value 6.01e-09",
+                                   }));
+
+    const Outcome weighted = quoin_run("lstsq A.csv b.csv --intercept --weights w.csv --json --out x.csv");
+    ASSERT_EQ(weighted.exit_code, 0) << weighted.err;
+    EXPECT_EQ(json_value(weighted.out, "observations"), "11");
+    EXPECT_EQ(json_value(weighted.out, "right_hand_side"), "\"price\"");
+    EXPECT_NE(
+        weighted.out.find("{\"name\": \"width\", \"estimate\": 1.23698, \"standard_error\": 0.103808, \"t_value\": "
+                          "11.916, \"p_value\": 2.26174e-06, "),
+        std::string::npos)
+        << weighted.out;
+    EXPECT_EQ(json_number(weighted.out, "f_value"), 600.673);
+    EXPECT_NEAR(load<double>("x.csv")(2, 0), 1.23697920460668, 1e-14);
+
+    // columns without names, by blocks of rows, and a ridge
+    save("A.npy", random_normal<float>(20000, 6));
+    save("b.npy", random_normal<float>(20000, 2, 5));
+    const Outcome whole = quoin_run("lstsq A.npy b.npy --stats"),
+                  blocks = quoin_run("lstsq A.npy b.npy --stats --memory 200KiB");
+    ASSERT_EQ(blocks.exit_code, 0) << blocks.err;
+    EXPECT_NE(whole.out.find("right-hand side 1:\n"), std::string::npos) << whole.out;
+    EXPECT_NE(whole.out.find("\nx6 "), std::string::npos) << whole.out;
+    EXPECT_EQ(lines_of(whole.out)[8].substr(0, 30), lines_of(blocks.out)[8].substr(0, 30));
+    EXPECT_NE(quoin_run("lstsq A.npy b.npy --ridge 10").out.find("ridge 10: "), std::string::npos);
+}
+
+TEST_F(Cli, StatisticsNameWhatIsWrong) {
+    std::ofstream("A.csv") << "a,b,c\n1,2,3\n2,1,3\n5,5,10\n4,1,5\n";
+    std::ofstream("b.csv") << "1\n2\n3\n5\n";
+    std::ofstream("w.csv") << "1\n-2\n1\n1\n";
+    std::ofstream("nan.csv") << "1\n2\nNA\n5\n";
+    std::ofstream("with_nan.csv") << "1,2\n2,3\n3,4\n5,NA\n";
+    EXPECT_NE(quoin_run("lstsq A.csv b.csv --stats").out.find("earlier columns: c\n"), std::string::npos);
+    EXPECT_NE(quoin_run("lstsq A.csv b.csv --out x.csv").out.find("dependent      columns 2 (c)"), std::string::npos);
+    const auto expect_in = [](const Outcome& outcome, ErrorCode code, const std::string& part) {
+        EXPECT_EQ(outcome.exit_code, exit_code_of(code));
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    };
+    expect_in(quoin_run("lstsq A.csv b.csv --stats --refuse-deficient"), ErrorCode::RankDeficient, "column c depends");
+    expect_in(quoin_run("lstsq A.csv b.csv --weights w.csv"), ErrorCode::InvalidArgument,
+              "w.csv: the weight in row 1 is -2");
+    expect_in(quoin_run("lstsq A.csv b.csv --weights A.csv"), ErrorCode::InvalidArgument, "A.csv: is 4 x 3");
+    expect_in(quoin_run("lstsq A.csv nan.csv --intercept"), ErrorCode::NonFiniteEntry, "nan.csv");
+    const Outcome nan = quoin_run("lstsq with_nan.csv b.csv --intercept");
+    expect_in(nan, ErrorCode::NonFiniteEntry, "with_nan.csv");
+    expect_in(nan, ErrorCode::NonFiniteEntry, "row 3, column 1 ");
+    expect_error(quoin_run("lstsq A.csv b.csv --stats --rcond 0.1"), usage_error, {"--rcond", "--stats"});
+    expect_error(quoin_run("lstsq A.csv b.csv"), usage_error, {"--out"});
 }
 
 TEST_F(Cli, UnderdeterminedSystemsAreSolved) {
