@@ -8,6 +8,7 @@
     qr_delete            Q and R after rows or columns are deleted
     qr_update            Q and R after a matrix of low rank is added
     lstsq                least squares of any shape and rank, as numpy.linalg.lstsq
+    regression           least squares with weights, intercept or ridge, and its statistics, as R's summary(lm())
     svd                  singular values and vectors, all or the largest ones, as numpy.linalg.svd
     matrix_rank, pinv    the rank and the pseudoinverse, as numpy.linalg's
     orth, null_space     orthonormal bases of the range and of the null space, as scipy.linalg's
@@ -71,6 +72,7 @@ from ._gram_schmidt import GramSchmidt
 from ._low_rank import cur, interpolative
 from ._lq import lq, ql, rq
 from ._rank import matrix_rank, null_space, orth, pinv
+from ._regression import regression
 from ._results import (
     CURResult,
     InterpolativeResult,
@@ -81,6 +83,7 @@ from ._results import (
     QLResult,
     QRResult,
     RawQRResult,
+    RegressionResult,
     Report,
     Route,
     RQResult,
@@ -148,6 +151,7 @@ __all__ = [
     "RQResult",
     "RankDeficient",
     "RawQRResult",
+    "RegressionResult",
     "Report",
     "RobustPCA",
     "RobustPCAResult",
@@ -178,6 +182,7 @@ __all__ = [
     "qr_delete",
     "qr_insert",
     "qr_update",
+    "regression",
     "robust_pca",
     "rq",
     "svd",

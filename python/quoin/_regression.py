@@ -1,0 +1,99 @@
+"""Linear regression with its statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._arguments import flag, real, threads_number
+from ._arrays import columns, exactly_2d, located, require_one_place, to_float
+from ._errors import InvalidArgument
+from ._results import RegressionResult
+
+
+def regression(
+    a: Any,
+    b: Any,
+    intercept: bool = False,
+    weights: Any = None,
+    ridge: float = 0.0,
+    names: Sequence[str] | None = None,
+    leverages: bool = False,
+    threads: int | None = None,
+) -> RegressionResult:
+    """Linear regression: the minimiser of Σ wᵢ (A x − b)ᵢ² + ridge ‖x‖², with its statistics, as R's summary(lm()).
+
+    Parameters
+    ----------
+    a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
+    b : array_like, shape (M,) or (M, P)
+        One or several right-hand sides.
+    intercept : bool
+        Put a column of ones before the columns of `a`. R² and F then compare with the mean of b, otherwise with 0.
+    weights : array_like, shape (M,), optional
+        Not negative. Rows of weight 0 do not count as observations.
+    ridge : float
+        The factor of the penalty ‖x‖², to which the intercept does not add. The estimates are then biased: t, p and F
+        are NaN.
+    names : sequence of str, optional
+        A name for each column of `a`, for `summary`; by default x1, x2, ….
+    leverages : bool
+        Compute the leverages, the diagonal of the hat matrix, in M N² flops more.
+    threads : int, optional
+        As for `qr`.
+
+    Returns
+    -------
+    RegressionResult
+        Its arrays are NumPy's, wherever `a` is.
+
+    Raises
+    ------
+    InvalidArgument
+        For shapes that do not fit, negative or NaN weights and a negative ridge; NonFiniteEntry for NaN or Inf.
+
+    Notes
+    -----
+    Everything follows from R of √W [1 A b] = Q R, which is never squared: (AᵀA)⁻¹ = R⁻¹R⁻ᵀ, and a ridge adds a QR of
+    [R; √ridge I]. A column that depends on earlier ones is left out, as by R's lm, and its coefficient is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> x, y = np.arange(6.0), np.array([1.1, 2.9, 5.2, 6.8, 9.1, 10.9])
+    >>> fit = quoin.regression(x[:, None], y, intercept=True, names=["x"])
+    >>> fit.coefficients.round(3), fit.standard_errors.round(3), round(fit.r_squared, 4)
+    (array([1.067, 1.973]), array([0.127, 0.042]), 0.9982)
+    >>> print(fit.summary())
+    coefficient      estimate    std. error    t value   Pr(>|t|)
+    (intercept)       1.06667      0.126554    8.42851    0.00108
+    x                 1.97333     0.0417993    47.2097   1.13e-06
+    ...
+    """
+    intercept, leverages, ridge = flag("intercept", intercept), flag("leverages", leverages), real("ridge", ridge)
+    a, place = located(a)
+    b, place_of_b = located(b)
+    require_one_place("regression", place, place_of_b)
+    a, b = exactly_2d(to_float(a, "regression")), to_float(b, "regression")
+    dtype = np.promote_types(a.dtype, b.dtype)
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    w = np.ones(len(a)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    if w.ndim != 1:
+        raise InvalidArgument(f"regression takes a vector of weights, and was given {w.ndim} dimensions")
+    known = [f"x{j + 1}" for j in range(a.shape[1])] if names is None else [str(name) for name in names]
+    if len(known) != a.shape[1]:
+        raise InvalidArgument(f"regression: {len(known)} names were given for the {a.shape[1]} columns of a")
+    found = place.core.regression(
+        place.operand(a),
+        place.operand(columns(b)),
+        intercept,
+        ridge,
+        w,
+        ["(intercept)", *known] if intercept else known,
+        leverages,
+        place.where(threads_number(threads)),
+    )
+    return RegressionResult.of(found, b.ndim == 1)
