@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -235,14 +234,9 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
     fmt::print("condition      {:.3g} (estimate of κ₁ of the triangular factor)\n", solution.condition);
     fmt::print("rank           {} of {}\n", solution.rank, std::min(m, n));
-    if (!solution.dependent.empty()) {
-        const std::vector<std::string> names = m < n ? std::vector<std::string>() : A_file.column_names();
-        std::vector<std::string> left_out;
-        for (const Index j : solution.dependent)
-            left_out.push_back(names.empty() ? fmt::format("{}", j) : fmt::format("{} ({})", j, names[j]));
+    if (!solution.dependent.empty())
         fmt::print("dependent      {} {} (zero-based): without them the rank is the same\n", m < n ? "rows" : "columns",
-                   fmt::join(left_out, ", "));
-    }
+                   named_columns(solution.dependent, m < n ? std::vector<std::string>() : A_file.column_names()));
     if (p > 0) {
         const auto [least, largest] =
             std::minmax_element(solution.residual_norms.begin(), solution.residual_norms.end());

@@ -15,9 +15,9 @@ struct Certified {
     std::vector<std::vector<double>> columns;  ///< without the intercept
     std::vector<double> y;
     bool intercept;
-    /// Correct digits that every coefficient in f64 must have: those that Regression::error_bounds leaves. Of Filip, with
-    /// κ₂ = 5.2e9 for columns of unit norm, this bound leaves 4 and −log10(u κ₂) is 6.2. Householder's errors are random
-    /// and much smaller than their bounds: 7 digits are asked for.
+    /// Correct digits that every coefficient in f64 must have: those that Regression::error_bounds leaves. For Filip
+    /// (κ₂ = 5.2e9 with columns of unit norm) the bound leaves 4, and −log10(u κ₂) is 6.2. Householder's errors are
+    /// random and much smaller than their bounds: 7 digits are asked for.
     int digits;
     std::vector<double> coefficients, standard_errors;
     double residual_standard_error, r_squared, f_value;

@@ -48,8 +48,8 @@ struct Regression {
 ///
 /// Method: Householder QR of √W [1 A B] = Q [R C; 0 E] (or Cholesky QR with its certificate); everything else is
 /// computed from this triangle, never from AᵀA. A ridge adds a QR of [R; √λ I] (Golub 1965). (AᵀA)⁻¹ is R⁻¹R⁻ᵀ. The
-/// total sum of squares about the mean is that of the rows of [C; E] after the first. p values are incomplete beta
-/// functions. The rank is decided as by `least_squares` with rcond = −1.
+/// rows of [C; E] after the first give the sum of squares about the mean. p values are incomplete beta functions. The
+/// rank is decided as by `least_squares` with rcond = −1; docs/regression.md has the mathematics.
 ///
 /// x solves exactly a problem whose columns differ by ‖Δa_j‖ = O(nu)‖a_j‖. `error_bounds` takes ε = r u for that:
 ///

@@ -148,7 +148,7 @@ class RegressionResult(NamedTuple):
     coefficients: Floats
     """x, of shape (N, P). NaN for a column that is left out, because it depends on earlier ones."""
     standard_errors: Floats
-    """Of shape (N, P)."""
+    """Standard errors of the coefficients, of shape (N, P)."""
     t_values: Floats
     """Coefficients divided by standard errors, of shape (N, P)."""
     p_values: Floats
@@ -158,7 +158,7 @@ class RegressionResult(NamedTuple):
     residual_norms: Floats
     """√Σ wᵢ(A x − b)ᵢ², of shape (P,)."""
     residual_standard_errors: Floats
-    """The same, divided by the root of the degrees of freedom, of shape (P,)."""
+    """Residual norms divided by the root of the degrees of freedom, of shape (P,)."""
     r_squared: Floats
     """R², of shape (P,)."""
     adjusted_r_squared: Floats
