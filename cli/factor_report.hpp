@@ -23,7 +23,7 @@ struct FactorOutcome {
     double orthogonality = -1;
     double residual = -1;
     Index rank = -1;                                  ///< with pivoting
-    std::vector<Index> dependent = {};                ///< columns that the pivots leave behind the rank
+    std::vector<Index> dependent = {};                ///< columns of A beyond the rank, in order
     std::string decided = {};                         ///< on the rank
     std::optional<StreamTimes> stream = {};           ///< through a GPU
     std::optional<OutOfCoreReport> out_of_core = {};  ///< if A stayed in the host's memory, and a GPU computed

@@ -105,11 +105,12 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                       reading = "delimiter decimal header no-header skip comment columns missing ",
                       factoring = "method panel-width leaf-rows fan-in arithmetic reorthogonalize panel-method ";
     const std::pair<std::string, std::string> commands[] = {
-        {"factor", "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol device trace " +
-                       common + reading + factoring + "compact-wy keep-s full-t "},
+        {"factor",
+         "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol tol-frobenius device trace " +
+             common + reading + factoring + "compact-wy keep-s full-t "},
         {"lstsq", "out rcond refuse-deficient memory device trace " + common + "stats intercept weights ridge " +
                       reading + factoring},
-        {"svd", "out values-only memory device trace " + common + reading + factoring},
+        {"svd", "out values-only tol memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
                      common + factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
@@ -1471,6 +1472,33 @@ TEST_F(Cli, LeastSquaresOfDeficientRank) {
 }
 
 /// Data and values of tests/regression_test.cpp, to the digits that are printed.
+TEST_F(Cli, TheRankAndWhatDecidesIt) {
+    std::ofstream("A.csv") << "a,b,c,d\n1,2,3,1\n2,1,3,1\n5,5,10,1\n4,1,5,1\n7,3,10,1\n";
+    const Outcome values = quoin_run("svd A.csv --values-only");
+    ASSERT_EQ(values.exit_code, 0) << values.err;
+    EXPECT_NE(values.out.find("rank           3 of 4: σ_3 = 1.017e+00 is above 1.1e-15 σ₁ = 2.149e-14, σ_4 = "),
+              std::string::npos)
+        << values.out;
+    const Outcome coarse = quoin_run("svd A.csv --values-only --tol 0.1 --json");
+    EXPECT_EQ(json_value(coarse.out, "rank"), "2");
+    EXPECT_EQ(json_value(coarse.out, "tolerance"), "0.1");
+    EXPECT_TRUE(names_in(".") == std::vector<std::string>{"A.csv"}) << "nothing is written without --out";
+    expect_error(quoin_run("svd A.csv"), usage_error, {"--out"});
+    const Outcome pivoted = quoin_run("factor A.csv --pivot --out d");
+    EXPECT_NE(pivoted.out.find("rank           3 of 4: |r_jj| falls from 1.559e+01 to "), std::string::npos)
+        << pivoted.out;
+    EXPECT_NE(pivoted.out.find("dependent      columns 0 (a) "), std::string::npos) << pivoted.out;
+    save("zero.npy", filled<double>(5, 3, 0));
+    EXPECT_NE(quoin_run("svd zero.npy --values-only").out.find("rank           0 of 3: σ_1 = 0.000e+00 is not"),
+              std::string::npos);
+    save("empty.npy", Matrix<double>(0, 3));
+    EXPECT_NE(quoin_run("svd empty.npy --values-only").out.find("rank           0 of 0"), std::string::npos);
+    EXPECT_EQ(quoin_run("factor empty.npy --pivot --out e").exit_code, 0);
+    // few columns leave little of a matrix of low rank and noise
+    const Outcome limited = quoin_run("factor A.csv --pivot --tol-frobenius 0.5 --out f --json");
+    EXPECT_EQ(json_value(limited.out, "rank"), "1");
+}
+
 TEST_F(Cli, StatisticsOfARegression) {
     std::ofstream("A.csv") << "height,width\n1.2,0.5\n-0.7,1.1\n3.1,-0.4\n0.4,2.3\n2.2,0\n-1.5,1.7\n0.9,-1.2\n1.8,0.8\n"
                               "-0.3,2.9\n2.7,-0.6\n0.1,1.3\n-2,0.2\n";

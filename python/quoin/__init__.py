@@ -8,6 +8,7 @@
     qr_delete            Q and R after rows or columns are deleted
     qr_update            Q and R after a matrix of low rank is added
     lstsq                least squares of any shape and rank, as numpy.linalg.lstsq
+    constrained_lstsq    least squares with equality constraints
     regression           least squares with weights, intercept or ridge, and its statistics, as R's summary(lm())
     svd                  singular values and vectors, all or the largest ones, as numpy.linalg.svd
     matrix_rank, pinv    the rank and the pseudoinverse, as numpy.linalg's
@@ -72,7 +73,7 @@ from ._gram_schmidt import GramSchmidt
 from ._low_rank import cur, interpolative
 from ._lq import lq, ql, rq
 from ._rank import matrix_rank, null_space, orth, pinv
-from ._regression import regression
+from ._regression import constrained_lstsq, regression
 from ._results import (
     CURResult,
     InterpolativeResult,
@@ -161,6 +162,7 @@ __all__ = [
     "SeriesResult",
     "StreamingQR",
     "StreamingR",
+    "constrained_lstsq",
     "covariant_lyapunov",
     "cur",
     "factor",

@@ -1,4 +1,4 @@
-"""Linear regression with its statistics."""
+"""Linear regression with its statistics, and least squares with constraints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from ._arguments import flag, real, threads_number
 from ._arrays import columns, exactly_2d, located, require_one_place, to_float
 from ._errors import InvalidArgument
-from ._results import RegressionResult
+from ._results import LstsqResult, RegressionResult, solution
+from ._types import A
 
 
 def regression(
@@ -97,3 +98,57 @@ def regression(
         place.where(threads_number(threads)),
     )
     return RegressionResult.of(found, b.ndim == 1)
+
+
+def constrained_lstsq(a: A, b: Any, constraints: Any, values: Any, threads: int | None = None) -> LstsqResult[A]:
+    """Least squares with equality constraints: min ‖A x − b‖₂ subject to C x = d, as LAPACK's gglse.
+
+    Parameters
+    ----------
+    a : array_like, shape (M, N)
+        Types and layouts as for `qr`.
+    b : array_like, shape (M,) or (M, P)
+        The right-hand sides.
+    constraints : array_like, shape (K, N), K <= N
+        C, whose rows must not depend on each other.
+    values : array_like, shape (K,) or (K, P)
+        d.
+    threads : int, optional
+        As for `qr`.
+
+    Returns
+    -------
+    LstsqResult
+        x and the norms of A x − b. If several x minimise it, x is the one of least norm. `rank`, `s` and `condition`
+        belong to A restricted to the null space of C, of dimension N − K.
+
+    Raises
+    ------
+    RankDeficient
+        For constraints that depend on each other. The message names their rows.
+
+    Notes
+    -----
+    Null-space method (Lawson and Hanson 1974): Cᵀ = Q [R; 0] and A Q = [A₁ A₂] give x = Q [y₁; y₂], where y₁ = R⁻ᵀd
+    and y₂ minimises ‖A₂y₂ − (b − A₁y₁)‖.
+
+    Examples
+    --------
+    >>> import numpy as np, quoin
+    >>> t = np.arange(5.0)
+    >>> line = np.column_stack([np.ones(5), t])                  # through (0, 1)
+    >>> quoin.constrained_lstsq(line, 2 * t + 3, [[1.0, 0.0]], [1.0]).x.round(12)
+    array([1.        , 2.66666667])
+    """
+    places = [located(operand) for operand in (a, b, constraints, values)]
+    place = places[0][1]
+    for _, other in places[1:]:
+        require_one_place("constrained_lstsq", place, other)
+    found = [to_float(operand, "constrained_lstsq") for operand, _ in places]
+    dtype = np.result_type(*(array.dtype for array in found))
+    a, b, c, d = (array.astype(dtype, copy=False) for array in found)
+    if b.ndim != d.ndim:
+        raise InvalidArgument(f"constrained_lstsq: b has {b.ndim} dimensions, and values has {d.ndim}")
+    operands = [place.operand(array) for array in (exactly_2d(a), columns(b), exactly_2d(c), columns(d))]
+    result = place.core.constrained_lstsq(*operands, place.where(threads_number(threads)))
+    return solution(result, a.shape[0], b.ndim, place)

@@ -57,6 +57,22 @@ void bind_lstsq(nb::module_& module) {
             },
             "a"_a.noconvert(), "b"_a.noconvert(), "solver"_a, "method"_a.none(), "where"_a, "check_finite"_a);
         module.def(
+            "constrained_lstsq",
+            [](const Array<T, D>& a, const Array<T, D>& c, const Array<T, D>& b, const Array<T, D>& d,
+               const Where<D>& where) {
+                const StridedMatrix<T, D> A = matrix_of<T, D>(a), C = matrix_of<T, D>(c), B = matrix_of<T, D>(b),
+                                          V = matrix_of<T, D>(d);
+                const Home<D> home(where);
+                auto solution = result_of(
+                    home, where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols), [&](Context<D>& ctx) {
+                        const Readable<T, D> A_(ctx, A), B_(ctx, B);
+                        const ColumnMajor<T, D> C_(ctx, C), V_(ctx, V);
+                        return constrained_least_squares<T, D>(ctx, A_.view, C_.view, B_.view, V_.view);
+                    });
+                return to_tuple(home, where, std::move(solution));
+            },
+            "a"_a.noconvert(), "c"_a.noconvert(), "b"_a.noconvert(), "d"_a.noconvert(), "where"_a);
+        module.def(
             "regression",
             [](const Array<T, D>& a, const Array<T, D>& b, bool intercept, double ridge, const Weights& weights,
                const std::vector<std::string>& names, bool with_leverages, const Where<D>& where) {

@@ -91,3 +91,23 @@ def test_refuses_nan_and_shapes():
         quoin.regression(X, y[:-1])
     with pytest.raises(TypeError, match="intercept must be True or False"):
         quoin.regression(X, y, intercept=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constraints_as_lapacks_gglse(dtype):
+    lapack = pytest.importorskip("scipy.linalg.lapack")
+    random = np.random.default_rng(3)
+    A, b, C, d = (random.standard_normal(shape).astype(dtype) for shape in [(20, 6), 20, (2, 6), 2])
+    gglse = lapack.dgglse if dtype is np.float64 else lapack.sgglse
+    x = gglse(A, C, b, d)[3]
+    solution = quoin.constrained_lstsq(A, b, C, d)
+    assert solution.x.dtype == dtype and solution.rank == 4
+    np.testing.assert_allclose(solution.x, x, rtol=0, atol=200 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(C @ solution.x, d, rtol=0, atol=50 * np.finfo(dtype).eps)
+    assert solution.residual_norms == pytest.approx(np.linalg.norm(A @ x - b), rel=1000 * float(np.finfo(dtype).eps))
+    with pytest.raises(quoin.RankDeficient, match="linearly dependent: leave out row"):
+        quoin.constrained_lstsq(A, b, np.vstack([C, C[:1]]), np.append(d, d[0]))
+    with pytest.raises(quoin.InvalidArgument, match="7 constraints on 6 unknowns"):
+        quoin.constrained_lstsq(A, b, random.standard_normal((7, 6)), np.ones(7))
+    with pytest.raises(quoin.InvalidArgument, match="b has 1 dimensions, and values has 2"):
+        quoin.constrained_lstsq(A, b, C, d[:, None])
