@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "byte_size.hpp"
+#include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "streams.hpp"
 

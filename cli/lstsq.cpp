@@ -334,6 +334,8 @@ void add_lstsq(CLI::App& program) {
         if (arguments->regression.intercept || arguments->regression.ridge > 0 || !arguments->weights.empty())
             arguments->with_statistics = true;
         if (arguments->out.empty() && !arguments->with_statistics) throw CLI::RequiredError("--out");
+        if (arguments->with_statistics && arguments->common.options.method != Method::Auto)
+            throw CLI::ValidationError("--method", "statistics are computed by streaming-tsqr alone");
         MatrixFileOptions reading_b = arguments->reading;
         reading_b.columns.clear();
         reading_b.one_column = true;

@@ -1563,6 +1563,7 @@ TEST_F(Cli, StatisticsNameWhatIsWrong) {
     expect_in(nan, ErrorCode::NonFiniteEntry, "with_nan.csv");
     expect_in(nan, ErrorCode::NonFiniteEntry, "row 3, column 1 ");
     expect_error(quoin_run("lstsq A.csv b.csv --stats --rcond 0.1"), usage_error, {"--rcond", "--stats"});
+    expect_error(quoin_run("lstsq A.csv b.csv --stats --method mgs"), usage_error, {"--method", "streaming-tsqr"});
     expect_error(quoin_run("lstsq A.csv b.csv"), usage_error, {"--out"});
 }
 

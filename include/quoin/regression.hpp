@@ -46,8 +46,8 @@ struct Regression {
 
 /// Solves min Σᵢ wᵢ(Ax − b)ᵢ² + λ‖x‖² for A m×n and every column b of B, m×p, and returns the statistics of the fit.
 ///
-/// Method: Householder QR of √W [1 A B] = Q [R C; 0 E] (or Cholesky QR with its certificate); everything else is
-/// computed from this triangle, never from AᵀA. A ridge adds a QR of [R; √λ I] (Golub 1965). (AᵀA)⁻¹ is R⁻¹R⁻ᵀ. The
+/// Method: Householder QR of √W [1 A B] = Q [R C; 0 E] as by `StreamingR`; everything else is computed from this
+/// triangle, never from AᵀA. A ridge adds a QR of [R; √λ I] (Golub 1965). (AᵀA)⁻¹ is R⁻¹R⁻ᵀ. The
 /// rows of [C; E] after the first give the sum of squares about the mean. p values are incomplete beta functions. The
 /// rank is decided as by `least_squares` with rcond = −1; docs/regression.md has the mathematics.
 ///
@@ -55,8 +55,9 @@ struct Regression {
 ///
 ///     |Δx_i| <= ε (‖eᵢᵀR⁻¹‖ (‖b‖ + Σ_j ‖a_j‖|x_j|) + Σ_j |(AᵀA)⁻¹_ij| ‖a_j‖ ‖b − Ax‖).
 ///
-/// 2m(n + p)² flops and O((n + p)³) more on the host; a copy of A and B. Blocks until done. Throws InvalidArgument for
-/// shapes that do not fit, negative or NaN weights and a negative λ; NonFiniteEntry for NaN or Inf in A or B.
+/// 2m(n + p)² flops and O((n + p)³) more on the host; a copy of A and B, two with weights or an intercept. Blocks until
+/// done. Throws InvalidArgument for shapes that do not fit, negative or NaN weights and a negative λ; NonFiniteEntry
+/// for NaN or Inf in A or B.
 ///
 ///     const Regression fit = regression<double>(ctx, A.view(), b.view(), {.intercept = true});
 ///     fmt::print("{}", summary(fit, {"(intercept)", "x"}));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "algorithms/one_matrix/least_norm.hpp"
@@ -226,17 +227,20 @@ Regression regression(Context<D>& ctx, Input<T, D> A, View<const T, D> B, const 
     require_weights(options.weights, m);
     require_finite<T, D>(ctx, A, "A");
     require_finite<T, D>(ctx, B, "B");
-    // W = √W [1 A B]
-    Matrix<T, D> W(ctx, m, n + p);
-    load<T>(ctx, A, W.view().col_block({constant, n}));
-    copy<T>(ctx, B, W.view().col_block({n, n + p}));
-    if (options.intercept || !options.weights.empty()) {
+    StreamingR<T, D> rows(ctx, n, p);
+    if (!options.intercept && options.weights.empty()) {
+        rows.append(ctx, A, B);
+    } else {
+        // √W [1 A B]
         const Matrix<T, D> w = roots<T, D>(ctx, options.weights, m);
-        if (!options.weights.empty()) flip_rows<T>(ctx, w.view(), W.view().col_block({constant, n + p}));
+        Matrix<T, D> W(ctx, m, n + p);
         copy<T>(ctx, w.view().col_block({0, constant}), W.view().col_block({0, constant}));
+        load<T>(ctx, A, W.view().col_block({constant, n}));
+        copy<T>(ctx, B, W.view().col_block({n, n + p}));
+        if (!options.weights.empty()) flip_rows<T>(ctx, w.view(), W.view().col_block({constant, n + p}));
+        rows.append(ctx, W.view().col_block({0, n}), W.view().col_block({n, n + p}));
     }
-    const Matrix<T, D> R = qr<T, D>(ctx, W.view(), {.q = QForm::None, .check_finite = false}).r(ctx);
-    return regression_from<T>(host_context(ctx), host_copy_of<T, D>(ctx, R.view()).view(), n, m, options);
+    return regression<T, D>(ctx, rows, options);
 }
 
 template <class T, class D>
