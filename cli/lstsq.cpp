@@ -111,7 +111,8 @@ void run_regression(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& 
                                  ? stream_plan->blocks
                                  : RowBlocks{m, std::max(16 * (n + p), block_entries / std::max<Index>(1, n + p))};
     if (!arguments.out.empty())
-        require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides)});
+        require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides),
+                                         file_of_matrix(arguments.weights)});
     std::vector<double> weights;
     if (!arguments.weights.empty()) {
         MatrixFileOptions reading = arguments.reading;
@@ -269,18 +270,18 @@ void add_lstsq(CLI::App& program) {
     command
         .add_option("--out", arguments->out,
                     "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side).\n"
-                    "It must not be A or b. Needed unless --stats prints the coefficients")
+                    "It must not be A, b or the weights. Needed unless --stats prints the coefficients")
         ->type_name("FILE");
-    CLI::Option* const rcond = command
-                                   .add_option("--rcond", arguments->solver.rcond,
-                                               "Count singular values of A as zero if they are at most X times the "
-                                               "largest. By default the rank does not\n"
-                                               "depend on the units of the unknowns: it is full if 1/κ is above 10u "
-                                               "with columns of unit norm (u = 6e-8 "
-                                               "in\n"
-                                               "f32 and 1.1e-16 in f64)")
-                                   ->check(number_between(0.0, 1.0))
-                                   ->type_name("X");
+    command
+        .add_option(
+            "--rcond", arguments->solver.rcond,
+            "Count singular values of A as zero if they are at most X times the largest. By default the rank does not\n"
+            "depend on the units of the unknowns: it is full if 1/κ is above 10u with columns of unit norm (u = 6e-8 "
+            "in\n"
+            "f32 and 1.1e-16 in f64)")
+        ->check(number_between(0.0, 1.0))
+        ->type_name("X");
+    CLI::Option* const rcond = command.get_option("--rcond");
     constexpr const char* statistics = "Regression (each of these options prints its statistics)";
     command
         .add_flag("--stats", arguments->with_statistics,
