@@ -66,13 +66,15 @@ def regression(
     >>> import numpy as np, quoin
     >>> x, y = np.arange(6.0), np.array([1.1, 2.9, 5.2, 6.8, 9.1, 10.9])
     >>> fit = quoin.regression(x[:, None], y, intercept=True, names=["x"])
-    >>> fit.coefficients.round(3), fit.standard_errors.round(3), round(fit.r_squared, 4)
-    (array([1.067, 1.973]), array([0.127, 0.042]), 0.9982)
-    >>> print(fit.summary())
+    >>> fit.coefficients.round(3), fit.standard_errors.round(3), float(round(fit.r_squared, 4))
+    (array([1.057, 1.977]), array([0.12, 0.04]), 0.9984)
+    >>> print(fit.summary(), end="")
     coefficient      estimate    std. error    t value   Pr(>|t|)
-    (intercept)       1.06667      0.126554    8.42851    0.00108
-    x                 1.97333     0.0417993    47.2097   1.13e-06
-    ...
+    (intercept)       1.05714      0.120487    8.77395    0.00093
+    x                 1.97714     0.0397954    49.6827   9.82e-07
+    residual standard error 0.166476 on 4 degrees of freedom
+    R² 0.998382, adjusted R² 0.997978
+    F 2468.37 on 1 and 4 degrees of freedom, p value 9.82e-07
     """
     intercept, leverages, ridge = flag("intercept", intercept), flag("leverages", leverages), real("ridge", ridge)
     a, place = located(a)

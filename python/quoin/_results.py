@@ -189,7 +189,7 @@ class RegressionResult(NamedTuple):
         """Returns the result of the extension module."""
         for name in cls._fields[:11]:
             values = np.asarray(found[name])
-            found[name] = values[..., 0] if vector else values
+            found[name] = values.T[0] if vector else values
         return cls(**found)
 
     def summary(self, right_hand_side: int = 0) -> str:
