@@ -37,8 +37,8 @@ struct Regression {
     Matrix<double> p_values;         ///< P(|t| is as large) if the coefficient is 0: Student's t distribution
     Matrix<double> error_bounds;     ///< first-order bounds on the rounding errors of x
 
-    std::vector<double> residual_norms;  ///< p values √Σᵢ wᵢ(b − Ax)ᵢ²
-    std::vector<double> residual_standard_errors, r_squared, adjusted_r_squared, f_values;  ///< p values each
+    std::vector<double> residual_norms;  ///< √Σᵢ wᵢ(b − Ax)ᵢ² of each right-hand side
+    std::vector<double> residual_standard_errors, r_squared, adjusted_r_squared, f_values;  ///< of each, too
     std::vector<double> f_p_values;  ///< P(F is as large) if all coefficients but the intercept are 0
 
     Matrix<double> R;  ///< r×r: RᵀR = AᵀWA + λI for the columns in the model
@@ -47,9 +47,9 @@ struct Regression {
 /// Solves min Σᵢ wᵢ(Ax − b)ᵢ² + λ‖x‖² for A m×n and every column b of B, m×p, and returns the statistics of the fit.
 ///
 /// Method: Householder QR of √W [1 A B] = Q [R C; 0 E] as by `StreamingR`; everything else is computed from this
-/// triangle, never from AᵀA. A ridge adds a QR of [R; √λ I] (Golub 1965). (AᵀA)⁻¹ is R⁻¹R⁻ᵀ. The
-/// rows of [C; E] after the first give the sum of squares about the mean. p values are incomplete beta functions. The
-/// rank is decided as by `least_squares` with rcond = −1; docs/regression.md has the mathematics.
+/// triangle, never from AᵀA. A ridge adds a QR of [R; √λ I] (Golub 1965). (AᵀA)⁻¹ is R⁻¹R⁻ᵀ. The rows of [C; E] after
+/// the first give the sum of squares about the mean. p values are incomplete beta functions. The rank is decided as by
+/// `least_squares` with rcond = −1; docs/regression.md has the mathematics.
 ///
 /// x solves exactly a problem whose columns differ by ‖Δa_j‖ = O(nu)‖a_j‖. `error_bounds` takes ε = r u for that:
 ///
