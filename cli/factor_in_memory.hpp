@@ -26,6 +26,26 @@ Matrix<T, D> permuted(Context<D>& ctx, Matrix<T, D>&& A, const std::vector<Index
     return AP;
 }
 
+/// Says which entries of R's diagonal decided the rank, and which columns of A are beyond it.
+template <class T, class D>
+void show_rank(Context<D>& ctx, MatrixView<const T, D> R, const std::vector<Index>& permutation,
+               FactorOutcome& outcome) {
+    const Index k = std::min(R.rows, R.cols), r = outcome.rank;
+    const auto diagonal = [&](Index j) {
+        Matrix<T, D> entry(ctx, 1, 1);
+        copy<T>(ctx, R.block({j, j + 1}, {j, j + 1}), entry.view());
+        return std::abs(static_cast<double>(on_host(ctx, entry)(0, 0)));
+    };
+    if (k == 0) return;
+    outcome.decided = fmt::format(" of {}: ", k);
+    if (r > 0) outcome.decided += fmt::format("|r_jj| falls from {:.3e} to {:.3e}", diagonal(0), diagonal(r - 1));
+    if (r < k)
+        outcome.decided +=
+            fmt::format("{}{:.3e} is not above max(m, n) u |r|, |r| the largest", r > 0 ? ", and " : "", diagonal(r));
+    outcome.dependent.assign(permutation.begin() + r, permutation.end());
+    std::sort(outcome.dependent.begin(), outcome.dependent.end());
+}
+
 /// In the memory of D.
 template <class T, class D>
 FactorOutcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Plan& plan, bool verify,
@@ -60,6 +80,7 @@ FactorOutcome factor_in_memory(Context<D>& ctx, const MatrixFile& file, const Pl
 
     watch = {};
     const Matrix<T, D> R = f.r(ctx);
+    if (plan.pivoting && !plan.pivoting->has_limit()) show_rank<T, D>(ctx, R.view(), permutation, outcome);
     write_matrix<T>(ctx, *outputs.r, "R.npy", R.view());
     if (outputs.v) write_matrix<T>(ctx, *outputs.v, "V.npy", f.v(ctx).view());
     if (outputs.t) write_matrix<T>(ctx, *outputs.t, "T.npy", f.t(ctx).view());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "byte_size.hpp"
+#include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "streams.hpp"
 
@@ -52,7 +53,9 @@ void print_json(const FactorArguments& arguments, const MatrixFile& file, const 
         line.add_measured("hidden", outcome.out_of_core->hidden);
     }
     if (outcome.file_plan) add_file_route(line, outcome);
-    if (outcome.rank >= 0) line.add("rank", outcome.rank);
+    if (outcome.rank >= 0)
+        line.add("rank", outcome.rank)
+            .add("dependent", std::vector<double>(outcome.dependent.begin(), outcome.dependent.end()));
     if (arguments.verify)
         line.add_measured("residual", outcome.residual).add_measured("orthogonality", outcome.orthogonality);
     line.print();
@@ -65,7 +68,10 @@ void print_report(const FactorArguments& arguments, const MatrixFile& file, cons
     if (arguments.common.json) return print_json(arguments, file, device, outcome);
     fmt::print("{}: {} x {} {}\n", file.path(), file.rows(), file.cols(), to_string(file.dtype()));
     fmt::print("method         {}{}\n", outcome.method, outcome.remark);
-    if (outcome.rank >= 0) fmt::print("rank           {}\n", outcome.rank);
+    if (outcome.rank >= 0) fmt::print("rank           {}{}\n", outcome.rank, outcome.decided);
+    if (!outcome.dependent.empty())
+        fmt::print("dependent      columns {} (zero-based): they depend on the other ones\n",
+                   named_columns(outcome.dependent, file.column_names()));
     if (outcome.streamed) print_blocks(*outcome.streamed);
     if (outcome.file_plan) print_file_route(outcome);
     print_device(arguments.common, device, outcome.transfer_in_seconds, outcome.transfer_out_seconds);

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "factor_arguments.hpp"
 #include "on_device.hpp"
@@ -22,6 +23,8 @@ struct FactorOutcome {
     double orthogonality = -1;
     double residual = -1;
     Index rank = -1;                                  ///< with pivoting
+    std::vector<Index> dependent = {};                ///< columns of A beyond the rank, in order
+    std::string decided = {};                         ///< on the rank
     std::optional<StreamTimes> stream = {};           ///< through a GPU
     std::optional<OutOfCoreReport> out_of_core = {};  ///< if A stayed in the host's memory, and a GPU computed
     std::optional<FilePlan> file_plan = {};           ///< on the host, if A went from file to file

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
+#include "lstsq_statistics.hpp"
 #include "naming_file.hpp"
 #include "number_between.hpp"
 #include "on_device.hpp"
@@ -26,8 +26,10 @@ namespace {
 
 struct LstsqArguments {
     CommonArguments common;
-    std::string input, right_hand_sides, out;
+    std::string input, right_hand_sides, out, weights;
+    bool with_statistics = false;
     LeastSquaresOptions solver;
+    RegressionOptions regression;
     Index memory = 0;
     MatrixFileOptions reading;
 };
@@ -84,6 +86,84 @@ std::string text_of(const Matrix<T>& X) {
     return text;
 }
 
+template <class T>
+void write_solution(const std::string& path, const Matrix<T>& X) {
+    if (is_text(path))
+        write_text(path, text_of(X));
+    else if (X.cols() == 1)
+        write_npy(path, std::vector<T>(X.data(), X.data() + X.rows()));
+    else
+        write_npy<T>(path, X.view());
+}
+
+/// Streams all rows, by the blocks of the route or by blocks of a moderate size, and prints the statistics.
+template <class T, class D>
+void run_regression(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& arguments, const MatrixFile& A_file,
+                    const MatrixFile& b_file) {
+    RegressionOptions options = arguments.regression;
+    const Index m = A_file.rows(), n = A_file.cols() + options.intercept, p = b_file.cols();
+    RouteOptions within = route_options(arguments, A_file, b_file);
+    within.memory = device_memory_cap(ctx, arguments.memory);
+    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), A_file.path(), {m, n}, scalar_kind<T>);
+    const auto* stream_plan = std::get_if<StreamPlan>(&route.by);
+    constexpr Index block_entries = Index{1} << 22;
+    const RowBlocks blocks = stream_plan
+                                 ? stream_plan->blocks
+                                 : RowBlocks{m, std::max(16 * (n + p), block_entries / std::max<Index>(1, n + p))};
+    if (!arguments.out.empty())
+        require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides),
+                                         file_of_matrix(arguments.weights)});
+    std::vector<double> weights;
+    if (!arguments.weights.empty()) {
+        MatrixFileOptions reading = arguments.reading;
+        reading.columns.clear();
+        reading.one_column = true;
+        weights = read_weights(open_matrix(arguments.weights, reading, arguments.memory), m);
+        options.weights = weights;
+    }
+    const std::vector<std::string> names = coefficient_names(A_file, options.intercept);
+
+    Stopwatch watch;
+    StreamingR<T, D> stream(ctx, n, p);
+    for_each_block("solving", blocks, [&](Range rows) {
+        naming_files<T>(A_file, b_file, rows.begin,
+                        [&] { append_weighted_rows<T>(ctx, stream, A_file, b_file, rows, options); });
+    });
+    const Regression fit = regression(ctx, stream, options);
+    const double seconds = watch.seconds();
+    if (!fit.dependent.empty() && arguments.solver.refuse_deficient)
+        throw RankDeficient(fmt::format("{}: column {} depends on earlier columns: leave it out", A_file.path(),
+                                        names[fit.dependent[0]]),
+                            1 / fit.condition);
+    throw_if_interrupted();
+    if (!arguments.out.empty()) write_solution(arguments.out, fit.coefficients);
+
+    if (arguments.common.json) {
+        JsonLine line;
+        line.add("rows", m)
+            .add("cols", A_file.cols())
+            .add("right_hand_sides", p)
+            .add("dtype", to_string(scalar_kind<T>))
+            .add("method", "streaming-tsqr")
+            .add("seconds", seconds)
+            .add("gflops", 1e-9 * least_squares_flops(m, n, p) / seconds);
+        add_device(line, device, stream.times().reading + stream.times().to_device, 0);
+        line.add("condition", fit.condition)
+            .add("rank", fit.rank)
+            .add("dependent", std::vector<double>(fit.dependent.begin(), fit.dependent.end()));
+        add_statistics(line, fit, names, b_file.column_names());
+        line.print();
+        return;
+    }
+    for (Index c = 0; c < p; ++c) {
+        if (!b_file.column_names().empty() || p > 1)
+            fmt::print("{}{}:\n", c > 0 ? "\n" : "",
+                       b_file.column_names().empty() ? fmt::format("right-hand side {}", c) : b_file.column_names()[c]);
+        fmt::print("{}", summary(fit, names, c));
+    }
+    if (!arguments.out.empty()) fmt::print("wrote {}\n", arguments.out);
+}
+
 template <class T, class D>
 void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& arguments, const MatrixFile& A_file,
                const MatrixFile& b_file) {
@@ -124,12 +204,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     const double transfer_out_seconds = watch.seconds();
 
     throw_if_interrupted();
-    if (is_text(arguments.out))
-        write_text(arguments.out, text_of(X));
-    else if (p == 1)
-        write_npy(arguments.out, std::vector<T>(X.data(), X.data() + n));
-    else
-        write_npy<T>(arguments.out, X.view());
+    write_solution(arguments.out, X);
 
     const char* method = stream ? "streaming-tsqr" : to_string(solution.report.method);
     const double gflops = 1e-9 * least_squares_flops(m, n, p) / seconds;
@@ -162,7 +237,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     fmt::print("rank           {} of {}\n", solution.rank, std::min(m, n));
     if (!solution.dependent.empty())
         fmt::print("dependent      {} {} (zero-based): without them the rank is the same\n", m < n ? "rows" : "columns",
-                   fmt::join(solution.dependent, ", "));
+                   named_columns(solution.dependent, m < n ? std::vector<std::string>() : A_file.column_names()));
     if (p > 0) {
         const auto [least, largest] =
             std::minmax_element(solution.residual_norms.begin(), solution.residual_norms.end());
@@ -195,8 +270,7 @@ void add_lstsq(CLI::App& program) {
     command
         .add_option("--out", arguments->out,
                     "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side).\n"
-                    "It must not be A or b")
-        ->required()
+                    "It must not be A, b or the weights. Needed unless --stats prints the coefficients")
         ->type_name("FILE");
     command
         .add_option(
@@ -207,6 +281,32 @@ void add_lstsq(CLI::App& program) {
             "f32 and 1.1e-16 in f64)")
         ->check(number_between(0.0, 1.0))
         ->type_name("X");
+    CLI::Option* const rcond = command.get_option("--rcond");
+    constexpr const char* statistics = "Regression (each of these options prints its statistics)";
+    command
+        .add_flag("--stats", arguments->with_statistics,
+                  "Print standard errors, t and p values, the residual standard error, R² and F. A coefficient whose\n"
+                  "column depends on earlier columns is NA")
+        ->excludes(rcond)
+        ->group(statistics);
+    command
+        .add_flag("--intercept", arguments->regression.intercept,
+                  "Add a column of ones before those of A, named (intercept)")
+        ->excludes(rcond)
+        ->group(statistics);
+    command
+        .add_option("--weights", arguments->weights,
+                    "A weight for each row: minimise Σ wᵢ (Ax − b)ᵢ². Rows of weight 0 do not count")
+        ->excludes(rcond)
+        ->type_name("FILE")
+        ->group(statistics);
+    command
+        .add_option("--ridge", arguments->regression.ridge,
+                    "Minimise ‖Ax − b‖² + X ‖x‖² (the intercept is left out of ‖x‖)")
+        ->check(number_between(0.0, 1e300))
+        ->excludes(rcond)
+        ->type_name("X")
+        ->group(statistics);
     command.add_flag("--refuse-deficient", arguments->solver.refuse_deficient,
                      "Stop with an error if the rank of A is not full");
     add_memory_argument(command, arguments->memory);
@@ -216,15 +316,27 @@ void add_lstsq(CLI::App& program) {
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin lstsq A.npy b.npy --out x.npy\n"
+        "          quoin lstsq A.csv b.csv --stats --intercept\n"
         "\n"
         "Prints the residual norms ‖Ax − b‖₂, an estimate of κ₁, the wall time in seconds, and 10^9 flop/s by the\n"
         "standard count 2mn² − 2n³/3 + p(4mn − n²). --json prints rows, cols, right_hand_sides, dtype, method,\n"
         "seconds, gflops, device, condition, rank, dependent and residual_norms on one line. On a GPU it adds\n"
         "start_up_seconds, transfer_in_seconds and transfer_out_seconds; a stream adds the times that `quoin factor\n"
-        "--help` explains.");
+        "--help` explains.\n"
+        "\n"
+        "With statistics the names of coefficients are those in the header of A, or x1, x2, .... --json then has\n"
+        "observations, degrees_of_freedom and, for each right-hand side, fits: coefficients (name, estimate,\n"
+        "standard_error, t_value, p_value, error_bound), residual_norm, residual_standard_error, r_squared,\n"
+        "adjusted_r_squared, f_value and f_p_value. error_bound limits the rounding errors of an estimate. After\n"
+        "--ridge the estimates are biased, and t, p and F are null.");
     command.callback([arguments] {
         if (arguments->input == "-" && arguments->right_hand_sides == "-")
             throw CLI::ValidationError("b", "A is read from standard input, so b needs a file");
+        if (arguments->regression.intercept || arguments->regression.ridge > 0 || !arguments->weights.empty())
+            arguments->with_statistics = true;
+        if (arguments->out.empty() && !arguments->with_statistics) throw CLI::RequiredError("--out");
+        if (arguments->with_statistics && arguments->common.options.method != Method::Auto)
+            throw CLI::ValidationError("--method", "statistics are computed by streaming-tsqr alone");
         MatrixFileOptions reading_b = arguments->reading;
         reading_b.columns.clear();
         reading_b.one_column = true;
@@ -238,7 +350,10 @@ void add_lstsq(CLI::App& program) {
             on_device(
                 arguments->common, matrix_in_words(A),
                 [&](const auto& ctx) { return min_bytes<T>(ctx, A.rows(), A.cols(), route_options(*arguments, A, b)); },
-                [&](auto& ctx, DeviceInUse& device) { run_lstsq<T>(ctx, device, *arguments, A, b); });
+                [&](auto& ctx, DeviceInUse& device) {
+                    arguments->with_statistics ? run_regression<T>(ctx, device, *arguments, A, b)
+                                               : run_lstsq<T>(ctx, device, *arguments, A, b);
+                });
         });
     });
 }

@@ -9,6 +9,7 @@
 #include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "naming_file.hpp"
+#include "number_between.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
 #include "routes.hpp"
@@ -25,6 +26,7 @@ struct SvdArguments {
     CommonArguments common;
     std::string input, out;
     bool values_only = false;
+    double tolerance = -1;
     Index memory = 0;
     MatrixFileOptions reading;
 };
@@ -47,11 +49,14 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), file.path(), {m, n}, scalar_kind<T>);
     const auto* stream = std::get_if<StreamPlan>(&route.by);
 
-    OutputDirectory directory(arguments.out, {file_of_matrix(arguments.input)});
-    const std::string s_path = directory.file("s.npy");
-    const std::string U_path = vectors ? directory.file("U.npy") : "",
-                      Vt_path = vectors ? directory.file("Vt.npy") : "";
-    directory.refuse_leftovers({"s.npy", "U.npy", "Vt.npy"});
+    std::optional<OutputDirectory> directory;
+    if (!arguments.out.empty()) directory.emplace(arguments.out, std::vector{file_of_matrix(arguments.input)});
+    const auto path_of = [&](bool wanted, const char* name) {
+        return directory && wanted ? directory->file(name) : "";
+    };
+    const std::string s_path = path_of(true, "s.npy");
+    const std::string U_path = path_of(vectors, "U.npy"), Vt_path = path_of(vectors, "Vt.npy");
+    if (directory) directory->refuse_leftovers({"s.npy", "U.npy", "Vt.npy"});
     std::optional<NpyRowWriter<T>> U_writer, Vt_writer;
     if (vectors) {
         U_writer.emplace(U_path, m, k);
@@ -86,12 +91,18 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     }
     const double writing_seconds = watch.seconds();
     throw_if_interrupted();
-    write_npy(s_path, f.s);
+    if (directory) write_npy(s_path, f.s);
     if (vectors) {
         U_writer->commit();
         Vt_writer->commit();
     }
-    directory.keep();
+    if (directory) directory->keep();
+    // σ_i <= τσ₁ counts as zero
+    const double largest = k > 0 ? static_cast<double>(f.s.front()) : 0,
+                 smallest = k > 0 ? static_cast<double>(f.s.back()) : 0,
+                 tolerance = arguments.tolerance >= 0 ? arguments.tolerance
+                                                      : static_cast<double>(std::max(m, n)) * 2 * Scalar<T>::u;
+    const Index rank = std::count_if(f.s.begin(), f.s.end(), [&](T x) { return x > tolerance * largest; });
 
     const char* method = stream ? "streaming-tsqr" : to_string(f.report.method);
     const double gflops = 1e-9 * svd_flops(m, n, vectors) / seconds;
@@ -100,7 +111,8 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", method);
         line.add("seconds", seconds).add("gflops", gflops);
         add_device(line, device, reading_seconds, writing_seconds);
-        if (k > 0) line.add("largest", double{f.s.front()}).add("smallest", double{f.s.back()});
+        if (k > 0) line.add("largest", largest).add("smallest", smallest);
+        line.add("rank", rank).add("tolerance", tolerance);
         line.print();
         return;
     }
@@ -109,8 +121,13 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     if (stream) print_blocks(*stream);
     print_device(arguments.common, device, reading_seconds, writing_seconds);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
-    if (k > 0) fmt::print("values         {:.6e} to {:.6e}\n", f.s.front(), f.s.back());
-    fmt::print("wrote          {}{}\n", s_path, vectors ? ", " + U_path + ", " + Vt_path : "");
+    if (k > 0) fmt::print("values         {:.6e} to {:.6e}\n", largest, smallest);
+    fmt::print("rank           {} of {}: ", rank, k);
+    if (rank > 0)
+        fmt::print("σ_{} = {:.3e} is above {:.2g} σ₁ = {:.3e}", rank, f.s[rank - 1], tolerance, tolerance * largest);
+    if (rank < k) fmt::print("{}σ_{} = {:.3e} is not", rank > 0 ? ", " : "", rank + 1, f.s[rank]);
+    fmt::print("\n");
+    if (directory) fmt::print("wrote          {}{}\n", s_path, vectors ? ", " + U_path + ", " + Vt_path : "");
 }
 
 }  // namespace
@@ -127,22 +144,35 @@ void add_svd(CLI::App& program) {
         "rows. quoin never replaces the input. With --values-only it refuses a folder that holds U.npy or Vt.npy of\n"
         "another run.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
-    command.add_option("--out", arguments->out, "Folder for s.npy, U.npy and Vt.npy, created if missing")
-        ->required()
+    command
+        .add_option(
+            "--out", arguments->out,
+            "Folder for s.npy, U.npy and Vt.npy, created if missing. Needed unless --values-only prints the rank")
         ->type_name("DIR");
     command.add_flag("--values-only", arguments->values_only, "Write s.npy alone; several times faster");
+    command
+        .add_option("--tol", arguments->tolerance,
+                    "Count singular values of at most X times the largest as zero in the rank (default: max(m, n) 2u, "
+                    "as\nNumPy; u = 6e-8 in f32 and 1.1e-16 in f64)")
+        ->check(number_between(0.0, 1.0))
+        ->type_name("X");
     add_memory_argument(command, arguments->memory);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
     add_trace_argument(command, arguments->common.trace);
     add_common_arguments(command, arguments->common);
     command.footer(
-        "Example:  quoin svd A.npy --out decomposition\n\n"
+        "Example:  quoin svd A.npy --out decomposition\n"
+        "          quoin svd A.npy --values-only            the rank, and the values that decide it. `quoin factor "
+        "A.npy\n"
+        "                                                   --pivot` names the columns that depend on other ones\n\n"
         "Units: seconds of wall time; 10^9 flop/s by the standard count 6mn² + 20n³ (values alone: 2mn² + 2n³).\n"
-        "--json prints rows, cols, dtype, method, seconds, gflops, device and the largest and smallest value on one\n"
-        "line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as `quoin factor --help`\n"
+        "--json prints rows, cols, dtype, method, seconds, gflops, device, the largest and smallest value, rank and\n"
+        "tolerance on one line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as "
+        "`quoin factor --help`\n"
         "has them.");
     command.callback([arguments] {
+        if (arguments->out.empty() && !arguments->values_only) throw CLI::RequiredError("--out");
         const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);
         with_dtype(file.dtype(), [&]<class T>(T) {
             on_device(

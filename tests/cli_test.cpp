@@ -107,10 +107,12 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                       reading = "delimiter decimal header no-header skip comment columns missing ",
                       factoring = "method panel-width leaf-rows fan-in arithmetic reorthogonalize panel-method ";
     const std::pair<std::string, std::string> commands[] = {
-        {"factor", "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol device trace " +
-                       common + reading + factoring + "compact-wy keep-s full-t "},
-        {"lstsq", "out rcond refuse-deficient memory device trace " + common + reading + factoring},
-        {"svd", "out values-only memory device trace " + common + reading + factoring},
+        {"factor",
+         "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol tol-frobenius device trace " +
+             common + reading + factoring + "compact-wy keep-s full-t "},
+        {"lstsq", "out rcond refuse-deficient memory device trace " + common + "stats intercept weights ridge " +
+                      reading + factoring},
+        {"svd", "out values-only tol memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
                      common + factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
@@ -1469,6 +1471,102 @@ TEST_F(Cli, LeastSquaresOfDeficientRank) {
     const Outcome wide = quoin_run("lstsq wide.npy three.npy --out x.npy");
     EXPECT_NE(wide.out.find("rank           1 of 1\n"), std::string::npos) << wide.out;
     EXPECT_EQ(wide.out.find("dependent"), std::string::npos) << wide.out;
+}
+
+/// Data and values of tests/regression_test.cpp, to the digits that are printed.
+TEST_F(Cli, TheRankAndWhatDecidesIt) {
+    std::ofstream("A.csv") << "a,b,c,d\n1,2,3,1\n2,1,3,1\n5,5,10,1\n4,1,5,1\n7,3,10,1\n";
+    const Outcome values = quoin_run("svd A.csv --values-only");
+    ASSERT_EQ(values.exit_code, 0) << values.err;
+    EXPECT_NE(values.out.find("rank           3 of 4: σ_3 = 1.017e+00 is above 1.1e-15 σ₁ = 2.149e-14, σ_4 = "),
+              std::string::npos)
+        << values.out;
+    const Outcome coarse = quoin_run("svd A.csv --values-only --tol 0.1 --json");
+    EXPECT_EQ(json_value(coarse.out, "rank"), "2");
+    EXPECT_EQ(json_value(coarse.out, "tolerance"), "0.1");
+    EXPECT_TRUE(names_in(".") == std::vector<std::string>{"A.csv"}) << "nothing is written without --out";
+    expect_error(quoin_run("svd A.csv"), usage_error, {"--out"});
+    const Outcome pivoted = quoin_run("factor A.csv --pivot --out d");
+    EXPECT_NE(pivoted.out.find("rank           3 of 4: |r_jj| falls from 1.559e+01 to "), std::string::npos)
+        << pivoted.out;
+    EXPECT_NE(pivoted.out.find("dependent      columns 0 (a) "), std::string::npos) << pivoted.out;
+    save("zero.npy", filled<double>(5, 3, 0));
+    EXPECT_NE(quoin_run("svd zero.npy --values-only").out.find("rank           0 of 3: σ_1 = 0.000e+00 is not"),
+              std::string::npos);
+    save("empty.npy", Matrix<double>(0, 3));
+    EXPECT_NE(quoin_run("svd empty.npy --values-only").out.find("rank           0 of 0"), std::string::npos);
+    EXPECT_EQ(quoin_run("factor empty.npy --pivot --out e").exit_code, 0);
+    // few columns leave little of a matrix of low rank and noise
+    const Outcome limited = quoin_run("factor A.csv --pivot --tol-frobenius 0.5 --out f --json");
+    EXPECT_EQ(json_value(limited.out, "rank"), "1");
+}
+
+TEST_F(Cli, StatisticsOfARegression) {
+    std::ofstream("A.csv") << "height,width\n1.2,0.5\n-0.7,1.1\n3.1,-0.4\n0.4,2.3\n2.2,0\n-1.5,1.7\n0.9,-1.2\n1.8,0.8\n"
+                              "-0.3,2.9\n2.7,-0.6\n0.1,1.3\n-2,0.2\n";
+    std::ofstream("b.csv") << "price\n3.9\n1.2\n6.8\n4.4\n5.1\n0.3\n1\n5.6\n4.9\n5.9\n2.7\n-2.1\n";
+    std::ofstream("w.csv") << "1\n2\n0.5\n1\n3\n1\n0\n2\n1\n0.25\n1\n4\n";
+    const Outcome table = quoin_run("lstsq A.csv b.csv --stats --intercept");
+    ASSERT_EQ(table.exit_code, 0) << table.err;
+    EXPECT_EQ(lines_of(table.out), (std::vector<std::string>{
+                                       "price:",
+                                       "coefficient      estimate    std. error    t value   Pr(>|t|)",
+                                       "(intercept)       1.11679      0.152823     7.3077   4.53e-05",
+                                       "height            1.91634     0.0785566    24.3944   1.57e-09",
+                                       "width             1.29761      0.105104     12.346   6.04e-07",
+                                       "residual standard error 0.363651 on 9 degrees of freedom",
+                                       "R² 0.985102, adjusted R² 0.981791",
+                                       "F 297.556 on 2 and 9 degrees of freedom, p value 6.01e-09",
+                                   }));
+
+    const Outcome weighted = quoin_run("lstsq A.csv b.csv --intercept --weights w.csv --json --out x.csv");
+    ASSERT_EQ(weighted.exit_code, 0) << weighted.err;
+    EXPECT_EQ(json_value(weighted.out, "observations"), "11");
+    EXPECT_EQ(json_value(weighted.out, "right_hand_side"), "\"price\"");
+    EXPECT_NE(
+        weighted.out.find("{\"name\": \"width\", \"estimate\": 1.23698, \"standard_error\": 0.103808, \"t_value\": "
+                          "11.916, \"p_value\": 2.26174e-06, "),
+        std::string::npos)
+        << weighted.out;
+    EXPECT_EQ(json_number(weighted.out, "f_value"), 600.673);
+    EXPECT_NEAR(load<double>("x.csv")(2, 0), 1.23697920460668, 1e-14);
+
+    // columns without names, by blocks of rows, and a ridge
+    save("A.npy", random_normal<float>(20000, 6));
+    save("b.npy", random_normal<float>(20000, 2, 5));
+    const Outcome whole = quoin_run("lstsq A.npy b.npy --stats"),
+                  blocks = quoin_run("lstsq A.npy b.npy --stats --memory 200KiB");
+    ASSERT_EQ(blocks.exit_code, 0) << blocks.err;
+    EXPECT_NE(whole.out.find("right-hand side 1:\n"), std::string::npos) << whole.out;
+    EXPECT_NE(whole.out.find("\nx6 "), std::string::npos) << whole.out;
+    EXPECT_EQ(lines_of(whole.out)[8].substr(0, 30), lines_of(blocks.out)[8].substr(0, 30));
+    EXPECT_NE(quoin_run("lstsq A.npy b.npy --ridge 10").out.find("ridge 10: "), std::string::npos);
+}
+
+TEST_F(Cli, StatisticsNameWhatIsWrong) {
+    std::ofstream("A.csv") << "a,b,c\n1,2,3\n2,1,3\n5,5,10\n4,1,5\n";
+    std::ofstream("b.csv") << "1\n2\n3\n5\n";
+    std::ofstream("w.csv") << "1\n-2\n1\n1\n";
+    std::ofstream("nan.csv") << "1\n2\nNA\n5\n";
+    std::ofstream("with_nan.csv") << "1,2\n2,3\n3,4\n5,NA\n";
+    EXPECT_NE(quoin_run("lstsq A.csv b.csv --stats").out.find("earlier columns: c\n"), std::string::npos);
+    EXPECT_NE(quoin_run("lstsq A.csv b.csv --out x.csv").out.find("dependent      columns 2 (c)"), std::string::npos);
+    const auto expect_in = [](const Outcome& outcome, ErrorCode code, const std::string& part) {
+        EXPECT_EQ(outcome.exit_code, exit_code_of(code));
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    };
+    expect_in(quoin_run("lstsq A.csv b.csv --stats --refuse-deficient"), ErrorCode::RankDeficient, "column c depends");
+    expect_in(quoin_run("lstsq A.csv b.csv --weights w.csv"), ErrorCode::InvalidArgument,
+              "w.csv: the weight in row 1 is -2");
+    expect_in(quoin_run("lstsq A.csv b.csv --weights A.csv"), ErrorCode::InvalidArgument, "A.csv: is 4 x 3");
+    expect_in(quoin_run("lstsq A.csv nan.csv --intercept"), ErrorCode::NonFiniteEntry, "nan.csv");
+    const Outcome nan = quoin_run("lstsq with_nan.csv b.csv --intercept");
+    expect_in(nan, ErrorCode::NonFiniteEntry, "with_nan.csv");
+    expect_in(nan, ErrorCode::NonFiniteEntry, "row 3, column 1 ");
+    expect_error(quoin_run("lstsq A.csv b.csv --stats --rcond 0.1"), usage_error, {"--rcond", "--stats"});
+    expect_error(quoin_run("lstsq A.csv b.csv --stats --method mgs"), usage_error, {"--method", "streaming-tsqr"});
+    expect_error(quoin_run("lstsq A.csv b.csv"), usage_error, {"--out"});
 }
 
 TEST_F(Cli, UnderdeterminedSystemsAreSolved) {

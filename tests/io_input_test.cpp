@@ -651,6 +651,20 @@ TEST_F(IoTest, CsvDecimalCommas) {
 }
 
 /// A header of numbers, as pandas.DataFrame(A).to_csv(index=False) and tables of years have one.
+TEST_F(IoTest, CsvColumnsHaveTheNamesOfTheHeader) {
+    using Names = std::vector<std::string>;
+    const auto names = [&](const char* text, const MatrixFileOptions& options = {}) {
+        return MatrixFile(write_file("A.csv", text), options).column_names();
+    };
+    EXPECT_EQ(names("x, \"y, z\"\n1,2\n"), (Names{"x", "y, z"}));
+    EXPECT_EQ(names("1,2\n3,4\n"), Names{});
+    EXPECT_EQ(names(",x,y\n0,1,2\n1,3,4\n"), (Names{"x", "y"})) << "pandas";
+    EXPECT_EQ(names("\"x\",\"y\"\n\"1\",5,6\n\"2\",7,8\n"), (Names{"x", "y"})) << "R";
+    EXPECT_EQ(names("\"x\",\"y\"\n\"1\",5,6\n\"2\",7,8\n", {.columns = {{2, 3}, {1, 2}}}), (Names{"y", "x"}));
+    EXPECT_EQ(names("x,y,z\n1,2,3\n", {.columns = {{2, last_column}, {0, 1}}}), (Names{"z", "x"}));
+    EXPECT_EQ(names("a title\n1,2,3\n", {.header = true}), Names{});
+}
+
 TEST_F(IoTest, CsvHeadersThatMayBeData) {
     for (const char* text : {"2001,2002\n3,4\n5,6\n", "1990,2000,2010\n3.5,4,5\n", "0,1,2\n0.5,1.5,2\n3,4,5\n"}) {
         SCOPED_TRACE(text);

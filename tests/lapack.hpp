@@ -25,6 +25,14 @@ inline lapack_int geqp3(MatrixView<float> A, lapack_int* pivots, float* tau) {
     return LAPACKE_sgeqp3(LAPACK_COL_MAJOR, A.rows, A.cols, A.data, A.ld, pivots, tau);
 }
 
+/// gglse: x of min ‖A x − c‖ subject to B x = d. A, B, c and d are lost.
+inline lapack_int gglse(MatrixView<double> A, MatrixView<double> B, double* c, double* d, double* x) {
+    return LAPACKE_dgglse(LAPACK_COL_MAJOR, A.rows, A.cols, B.rows, A.data, A.ld, B.data, B.ld, c, d, x);
+}
+inline lapack_int gglse(MatrixView<float> A, MatrixView<float> B, float* c, float* d, float* x) {
+    return LAPACKE_sgglse(LAPACK_COL_MAJOR, A.rows, A.cols, B.rows, A.data, A.ld, B.data, B.ld, c, d, x);
+}
+
 /// V (m×q, reflectors in its first k columns) becomes the first q columns of Q.
 inline lapack_int orgqr(MatrixView<double> V, Index k, const double* tau) {
     return LAPACKE_dorgqr(LAPACK_COL_MAJOR, V.rows, V.cols, k, V.data, V.ld, tau);

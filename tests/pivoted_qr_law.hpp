@@ -258,7 +258,7 @@ void PivotedQR<Where>::expect_limited(MatrixView<const T> A, const Pivoting& piv
         QR_ = product<T>(Q.view(), R.view());
     }
     // the columns that are left, without and with the last row of R
-    double largest = 0, before = 0, norm = 0;
+    double largest = 0, before = 0, norm = 0, largest_F = 0, norm_F = 0;
     for (Index j = 0; j < n; ++j) {
         double left = 0, all = 0;
         for (Index i = 0; i < m; ++i) {
@@ -273,12 +273,20 @@ void PivotedQR<Where>::expect_limited(MatrixView<const T> A, const Pivoting& piv
         }
         largest = std::max(largest, std::sqrt(left));
         norm = std::max(norm, std::sqrt(all));
+        largest_F = std::hypot(largest_F, std::sqrt(left));
+        norm_F = std::hypot(norm_F, std::sqrt(all));
         if (r > 0) before = std::max(before, std::hypot(std::sqrt(left), static_cast<double>(R(r - 1, j))));
     }
     // a difference of squares has lost half of the digits
     const double units = law * static_cast<double>(r + 1) * unit_roundoff<T>,
                  rounding = (q == QForm::None ? std::sqrt(units) : units) * norm;
-    if (pivoting.has_tolerance()) {
+    if (pivoting.relative_frobenius > 0) {
+        const double tolerance = pivoting.relative_frobenius * norm_F, more = rounding / norm * norm_F;
+        EXPECT_LE(largest_F, tolerance + more);
+        double last = 0;
+        for (Index j = 0; j < n && r > 0; ++j) last = std::hypot(last, static_cast<double>(R(r - 1, j)));
+        EXPECT_TRUE(r == 0 || std::hypot(largest_F, last) >= tolerance - more);
+    } else if (pivoting.has_tolerance()) {
         const double tolerance = std::max(pivoting.tolerance, pivoting.relative_tolerance * norm);
         if (pivoting.max_rank == 0 || r < pivoting.max_rank) {
             EXPECT_LE(largest, tolerance + rounding);
@@ -318,13 +326,15 @@ TYPED_TEST_P(PivotedQR, StopsAtARankOrATolerance) {
                                          {.relative_tolerance = 1e-3},
                                          {.relative_tolerance = 1},
                                          {.max_rank = 20, .relative_tolerance = 1e-2},
+                                         {.relative_frobenius = 1e-2},
                                          {.tolerance = 1e300}}) {
                 for (const QForm q : in_turn(q_forms, turn++)) {
                     Pivoting pivoting = limit;
                     pivoting.kind = kind;
                     SCOPED_TRACE(shape_name(m, n) + " " + to_string(kind) + " " + to_string(q) + " rank " +
                                  std::to_string(limit.max_rank) + " tol " + std::to_string(limit.tolerance) + " " +
-                                 std::to_string(limit.relative_tolerance));
+                                 std::to_string(limit.relative_tolerance) + " Frobenius " +
+                                 std::to_string(limit.relative_frobenius));
                     this->expect_limited(A.view(), pivoting, q);
                 }
             }
@@ -343,6 +353,9 @@ TYPED_TEST_P(PivotedQR, FindsTheRank) {
         const Matrix<T> zero = filled<T>(150, 120, T(0));
         EXPECT_EQ(rank(zero, {}), 0);
         EXPECT_EQ(rank(zero, {.relative_tolerance = 1e-6}), 0);
+        EXPECT_EQ(rank(zero, {.relative_frobenius = 1e-6}), 0);
+        EXPECT_EQ(rank(filled<T>(150, 120, T(3)), {.relative_frobenius = 1e-4}), 1);
+        EXPECT_EQ(rank(generate<T>(Gallery::RankDeficientExact, 150, 120), {.relative_frobenius = 1e-4}), 60);
         EXPECT_EQ(rank(filled<T>(150, 120, T(3)), {.relative_tolerance = 1e-4}), 1);
         EXPECT_EQ(rank(generate<T>(Gallery::RankDeficientExact, 150, 120), {}), 60);
         EXPECT_EQ(rank(generate<T>(Gallery::RankDeficientExact, 150, 120), {.relative_tolerance = 1e-4}), 60);

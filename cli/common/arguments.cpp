@@ -32,8 +32,10 @@ void add_device_argument(CLI::App& command, Device& device) {
 std::optional<Pivoting> PivotArguments::pivoting() const {
     constexpr Pivots kinds[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
     if (kind.empty()) return {};
-    return Pivoting{
-        .kind = parse_name<Pivots>("--pivot", kind, kinds), .max_rank = rank, .relative_tolerance = tolerance};
+    return Pivoting{.kind = parse_name<Pivots>("--pivot", kind, kinds),
+                    .max_rank = rank,
+                    .relative_tolerance = tolerance,
+                    .relative_frobenius = frobenius};
 }
 
 void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_in_help) {
@@ -49,6 +51,11 @@ void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_i
         command
             .add_option("--tol", arguments.tolerance,
                         "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
+            ->type_name("T")
+            ->needs("--pivot"),
+        command
+            .add_option("--tol-frobenius", arguments.frobenius,
+                        "With --pivot: as few columns of Q as leave ‖A P − QR‖_F <= T ‖A‖_F")
             ->type_name("T")
             ->needs("--pivot")};
     for (CLI::Option* const option : options) {

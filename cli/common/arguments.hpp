@@ -46,7 +46,7 @@ void add_compact_wy_arguments(CLI::App& command, Options& options,
 struct PivotArguments {
     std::string kind;  ///< --pivot, or empty
     Index rank = 0;
-    double tolerance = 0;
+    double tolerance = 0, frobenius = 0;
     std::optional<Pivoting> pivoting() const;
 };
 void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_in_help);

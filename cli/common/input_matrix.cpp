@@ -99,6 +99,13 @@ MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index
     return file;
 }
 
+std::string named_columns(const std::vector<Index>& columns, const std::vector<std::string>& names) {
+    std::string text;
+    for (const Index j : columns)
+        text += fmt::format("{}{}{}", text.empty() ? "" : ", ", j, names.empty() ? "" : fmt::format(" ({})", names[j]));
+    return text;
+}
+
 std::string file_of_matrix(const std::string& path) {
     if (path == "-") return "/dev/stdin";
     const std::size_t array = path.rfind(".npz:");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "quoin/io.hpp"
 
@@ -25,6 +26,9 @@ void add_reading_arguments(CLI::App& command, MatrixFileOptions& options);
 /// Opens a matrix. Reports on stderr which part was taken for a header, and which parts are left out. `memory`:
 /// --memory, or 0.
 MatrixFile open_matrix(const std::string& path, MatrixFileOptions options, Index memory);
+
+/// Returns "0, 3 (age), …": numbers of columns, and their names if the file has them.
+std::string named_columns(const std::vector<Index>& columns, const std::vector<std::string>& names);
 
 /// Whether a file is a matrix by its name or its first bytes; everything else is left to the readers of frames.
 bool is_matrix(const std::string& path);

@@ -61,6 +61,8 @@ public:
     ScalarKind dtype() const;
     /// Returns the name that messages use.
     const std::string& path() const;
+    /// Returns the names of the columns in the header of a table in text; empty if the file has none.
+    std::vector<std::string> column_names() const;
     /// Reports which line was read as a header and what was left out of the matrix, in words that can follow the path;
     /// mostly "".
     std::string remark() const;

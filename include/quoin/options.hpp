@@ -159,9 +159,9 @@ enum class Pivots {
 
 /// QR with column pivoting, A P = QR: P moves columns of large norm to the front. `docs/pivoting.md` has the bounds.
 ///
-/// A limit makes R and Q smaller. Q has at most `max_rank` columns, and no more columns r than it takes to bring the
-/// 2-norm of every column of A P − Q_r R_r down to max(tolerance, relative_tolerance · max_j ‖a_j‖₂). LAPACK's ?geqp3rk
-/// has the same limits. Without a limit Q has min(m, n) columns, even if the rest of A vanishes.
+/// A limit makes Q smaller. Q has at most `max_rank` columns, or as few as bring the 2-norm of each column of A P − Q R
+/// down to max(tolerance, relative_tolerance · max_j ‖a_j‖₂), as by LAPACK's ?geqp3rk, or its Frobenius norm down to
+/// relative_frobenius · ‖A‖_F. Without a limit Q has min(m, n) columns, even if the rest of A vanishes.
 ///
 ///     qr(ctx, A, {.pivoting = Pivoting{}});
 ///     qr(ctx, A, {.pivoting = Pivoting{.max_rank = 100, .relative_tolerance = 1e-6}});
@@ -170,11 +170,12 @@ struct Pivoting {
     Index max_rank = 0;             ///< the most columns of Q, up to min(m, n); 0: no limit
     double tolerance = 0;           ///< largest 2-norm of a column that is left; 0: no limit
     double relative_tolerance = 0;  ///< the same, relative to the largest 2-norm of a column of A; 0: no limit
+    double relative_frobenius = 0;  ///< largest ‖A P − QR‖_F, relative to ‖A‖_F; 0: no limit
     std::uint64_t seed = 0;         ///< of the sketch of Pivots::Randomized; the same seed gives the same bits
     double strong_bound = 2;        ///< of Pivots::Strong, above 1
 
     /// Whether a tolerance is given.
-    bool has_tolerance() const { return tolerance > 0 || relative_tolerance > 0; }
+    bool has_tolerance() const { return tolerance > 0 || relative_tolerance > 0 || relative_frobenius > 0; }
     /// Whether a tolerance or a largest rank is given.
     bool has_limit() const { return max_rank > 0 || has_tolerance(); }
 };

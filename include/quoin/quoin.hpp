@@ -21,6 +21,7 @@
 #include "quoin/out_of_core.hpp"
 #include "quoin/plan_fields.hpp"
 #include "quoin/qr.hpp"
+#include "quoin/regression.hpp"
 #include "quoin/route.hpp"
 #include "quoin/rows.hpp"
 #include "quoin/scalar.hpp"

@@ -8,6 +8,8 @@
     qr_delete            Q and R after rows or columns are deleted
     qr_update            Q and R after a matrix of low rank is added
     lstsq                least squares of any shape and rank, as numpy.linalg.lstsq
+    constrained_lstsq    least squares with equality constraints
+    regression           least squares with weights, intercept or ridge, and its statistics, as R's summary(lm())
     svd                  singular values and vectors, all or the largest ones, as numpy.linalg.svd
     matrix_rank, pinv    the rank and the pseudoinverse, as numpy.linalg's
     orth, null_space     orthonormal bases of the range and of the null space, as scipy.linalg's
@@ -71,6 +73,7 @@ from ._gram_schmidt import GramSchmidt
 from ._low_rank import cur, interpolative
 from ._lq import lq, ql, rq
 from ._rank import matrix_rank, null_space, orth, pinv
+from ._regression import constrained_lstsq, regression
 from ._results import (
     CURResult,
     InterpolativeResult,
@@ -81,6 +84,7 @@ from ._results import (
     QLResult,
     QRResult,
     RawQRResult,
+    RegressionResult,
     Report,
     Route,
     RQResult,
@@ -148,6 +152,7 @@ __all__ = [
     "RQResult",
     "RankDeficient",
     "RawQRResult",
+    "RegressionResult",
     "Report",
     "RobustPCA",
     "RobustPCAResult",
@@ -157,6 +162,7 @@ __all__ = [
     "SeriesResult",
     "StreamingQR",
     "StreamingR",
+    "constrained_lstsq",
     "covariant_lyapunov",
     "cur",
     "factor",
@@ -178,6 +184,7 @@ __all__ = [
     "qr_delete",
     "qr_insert",
     "qr_update",
+    "regression",
     "robust_pca",
     "rq",
     "svd",

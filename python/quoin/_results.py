@@ -10,7 +10,7 @@ import numpy as np
 
 from ._arrays import OnHost, Place
 from ._errors import NumericalBreakdown
-from ._types import A, Indices
+from ._types import A, Floats, Indices
 
 if TYPE_CHECKING:
 
@@ -136,6 +136,68 @@ class LstsqResult(_NumPys[A]):
     def __getstate__(self) -> dict[str, Any]:
         tuple(self)
         return {name: value for name, value in self.__dict__.items() if name != "_numpys"}
+
+
+class RegressionResult(NamedTuple):
+    """Estimates and statistics of a linear regression with N unknowns, the intercept first.
+
+    The shapes are for P right-hand sides. If b has the shape (M,), the arrays have no dimension P. What cannot be
+    estimated is NaN.
+    """
+
+    coefficients: Floats
+    """x, of shape (N, P). NaN for a column that is left out, because it depends on earlier ones."""
+    standard_errors: Floats
+    """Standard errors of the coefficients, of shape (N, P)."""
+    t_values: Floats
+    """Coefficients divided by standard errors, of shape (N, P)."""
+    p_values: Floats
+    """The probability that |t| is as large for a coefficient 0, by Student's t distribution, of shape (N, P)."""
+    error_bounds: Floats
+    """First-order bounds on the rounding errors of the coefficients, of shape (N, P)."""
+    residual_norms: Floats
+    """√Σ wᵢ(A x − b)ᵢ², of shape (P,)."""
+    residual_standard_errors: Floats
+    """Residual norms divided by the root of the degrees of freedom, of shape (P,)."""
+    r_squared: Floats
+    """R², of shape (P,)."""
+    adjusted_r_squared: Floats
+    """R² with variances instead of sums of squares, of shape (P,)."""
+    f_values: Floats
+    """F of all coefficients but the intercept, of shape (P,)."""
+    f_p_values: Floats
+    """The probability that F is as large if they are 0, of shape (P,)."""
+    degrees_of_freedom: float
+    """Observations minus rank; with a ridge minus the trace of the hat matrix."""
+    observations: int
+    """Rows whose weight is not 0."""
+    rank: int
+    """Number of coefficients in the model."""
+    dependent: list[int]
+    """Coefficients that are left out, ascending."""
+    condition: float
+    """An estimate of the condition number of R."""
+    R: Floats
+    """RᵀR = AᵀWA + ridge I for the columns in the model, of shape (rank, rank)."""
+    leverages: Floats | None
+    """The diagonal of the hat matrix, of shape (M,), if it was asked for."""
+    summaries: list[str]
+    """The text of `summary` for each right-hand side."""
+
+    @classmethod
+    def of(cls, found: dict[str, Any], vector: bool) -> RegressionResult:
+        """Returns the result of the extension module."""
+        for name in cls._fields[:11]:
+            values = np.asarray(found[name])
+            found[name] = values.T[0] if vector else values
+        return cls(**found)
+
+    def summary(self, right_hand_side: int = 0) -> str:
+        """Returns a table of the coefficients, with lines on the residuals, R² and F, as a text."""
+        return self.summaries[right_hand_side]
+
+    def __repr__(self) -> str:
+        return f"<quoin.RegressionResult: coefficients={self.coefficients!r}, r_squared={self.r_squared!r}>"
 
 
 class SVDResult(NamedTuple, Generic[A]):

@@ -318,13 +318,22 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path, const
                               first, first_line));
     }
 
+    // R writes no name for its column of row names
+    const Index unnamed_fields = expected - static_cast<Index>(names.size());
+    const bool same_separator = names.size() == 1 || names_separator == header.separator;
+    const bool one_name_less = unnamed_fields == 1 && same_separator;
+    const auto take_names = [&] {
+        if (names.empty() || !same_separator || (unnamed_fields != 0 && unnamed_fields != 1)) return;
+        header.names.resize(static_cast<std::size_t>(header.cols));
+        for (Index f = unnamed_fields; f < static_cast<Index>(header.targets.size()); ++f)
+            if (header.targets[f] >= 0) header.names[header.targets[f]] = names[f - unnamed_fields].text;
+    };
     if (!options.columns.empty()) {
         std::tie(header.targets, header.cols) = chosen_columns(options.columns, expected, path);
+        take_names();
         return header;
     }
     const bool unnamed = !names.empty() && names[0].text.empty();
-    const bool one_name_less =
-        static_cast<Index>(names.size()) + 1 == expected && (names.size() == 1 || names_separator == header.separator);
     const bool index = expected > 1 && (unnamed || one_name_less);
     if (index && !unnamed && !are_row_names(first_fields, second_fields, header)) {
         throw UnreadableFile(path,
@@ -348,6 +357,7 @@ CsvHeader parse_csv_header(std::string_view text, const std::string& path, const
     }
     header.cols = expected - index;
     for (Index j = 0; j < expected; ++j) header.targets.push_back(j - index);
+    take_names();
     return header;
 }
 

@@ -44,6 +44,7 @@ struct CsvHeader {
     std::vector<Index> targets = {};  ///< the column of the matrix that a field of a line goes to, or -1
     std::vector<std::string> missing = {};
     std::vector<double> missing_values = {};  ///< the elements of `missing` that are numbers
+    std::vector<std::string> names = {};      ///< of the matrix's columns, or none
     std::string remark = {};  ///< which lines and fields were read as a header or row names, as MatrixFile::remark
     TableLines body;
 };

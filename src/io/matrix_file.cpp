@@ -187,6 +187,9 @@ Index MatrixFile::cols() const { return impl_->cols; }
 const std::string& MatrixFile::path() const { return impl_->path; }
 bool MatrixFile::streams() const { return impl_->streams(); }
 
+std::vector<std::string> MatrixFile::column_names() const {
+    return impl_->csv() ? impl_->csv()->names : std::vector<std::string>();
+}
 std::string MatrixFile::remark() const { return impl_->csv() ? impl_->csv()->remark : ""; }
 
 ScalarKind MatrixFile::dtype() const {

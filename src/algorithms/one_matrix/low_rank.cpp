@@ -45,7 +45,7 @@ CUR<T, D> cur(Context<D>& ctx, Input<T, D> A, Pivoting pivoting, bool check_fini
     const Matrix<T, D> Ct = transposed<T, D>(ctx, C.view());
     Options of_rows{.q = QForm::None, .pivoting = pivoting, .check_finite = false};
     of_rows.pivoting->max_rank = r;
-    of_rows.pivoting->tolerance = of_rows.pivoting->relative_tolerance = 0;
+    of_rows.pivoting->tolerance = of_rows.pivoting->relative_tolerance = of_rows.pivoting->relative_frobenius = 0;
     const QR<T, D> rows = qr(ctx, Ct.view(), of_rows);
     CUR<T, D> result;
     result.rows.assign(rows.permutation().begin(), rows.permutation().begin() + r);

@@ -91,15 +91,35 @@ struct RankedOrder {
     Index rank = 0;
 };
 
-/// Returns the number of leading columns after which every column of R has a norm of at most `tolerance`.
+/// The norms that the columns of A P − QR may have: none above `column`, or all together at most `frobenius`.
+struct Tolerance {
+    double column = -1, frobenius = -1;
+
+    Tolerance() = default;
+    /// `norms` has the norms of the columns of 2^-e A.
+    Tolerance(const Pivoting& pivoting, const std::vector<double>& norms, int e)
+        : column(pivoting.relative_tolerance * *std::max_element(norms.begin(), norms.end())),
+          frobenius(pivoting.relative_frobenius > 0 ? pivoting.relative_frobenius * length(norms) : -1) {
+        column = std::max(column, std::scalbn(pivoting.tolerance, -e));
+    }
+    bool allows(const std::vector<double>& norms) const {
+        return std::all_of(norms.begin(), norms.end(), [&](double x) { return x <= column; }) ||
+               (frobenius >= 0 && length(norms) <= frobenius);
+    }
+
+private:
+    static double length(const std::vector<double>& norms) {
+        return std::accumulate(norms.begin(), norms.end(), 0.0, [](double a, double b) { return std::hypot(a, b); });
+    }
+};
+
+/// Returns the least number of rows of R, all of whose columns' norms below them are allowed.
 template <class T>
-Index columns_above(MatrixView<const T> R, double tolerance) {
+Index rows_above(MatrixView<const T> R, const Tolerance& tolerance) {
     std::vector<double> left(static_cast<std::size_t>(R.cols));
     for (Index i = R.rows - 1; i >= 0; --i) {
-        for (Index j = i; j < R.cols; ++j) {
-            left[j] = std::hypot(left[j], static_cast<double>(R(i, j)));
-            if (left[j] > tolerance) return i + 1;
-        }
+        for (Index j = i; j < R.cols; ++j) left[j] = std::hypot(left[j], static_cast<double>(R(i, j)));
+        if (!tolerance.allows(left)) return i + 1;
     }
     return 0;
 }
@@ -143,10 +163,10 @@ RankedOrder strong_pivots(Context<D>& device, const PivotPlan& pivoting, MatrixV
     Matrix<T> R = greedy.r(ctx);
     if (pivoting.max_rank > 0) found.rank = std::min(found.rank, pivoting.max_rank);
     if (pivoting.has_tolerance() && R.cols() > 0) {
-        const double largest = std::abs(static_cast<double>(R(0, 0))),
-                     tolerance = std::max(std::scalbn(pivoting.tolerance, -given.exponent),
-                                          pivoting.relative_tolerance * largest);
-        found.rank = std::min(found.rank, columns_above<T>(R.view(), tolerance));
+        std::vector<T> norms(static_cast<std::size_t>(R.cols()));
+        column_norms<T>(ctx, R.view(), norms);
+        const Tolerance tolerance(pivoting, {norms.begin(), norms.end()}, given.exponent);
+        found.rank = std::min(found.rank, rows_above<T>(R.view(), tolerance));
     }
     const Index r = found.rank;
     while (r > 0 && r < R.cols()) {
@@ -178,13 +198,12 @@ public:
 
     Index factor() {
         if (pivoting_.kind == Pivots::Strong) return ended(by_strong_pivots());
-        const bool greedy = pivoting_.kind == Pivots::Greedy;
-        double largest = 0;
-        if (pivoting_.has_tolerance()) {
-            for (const double norm : without_scaling(norms_of(A_), 0)) largest = std::max(largest, norm);
-            tolerance_ = std::max(pivoting_.tolerance, pivoting_.relative_tolerance * largest);
+        if (pivoting_.has_tolerance() && A_.cols > 0) {
+            const std::vector<double> norms = without_scaling(norms_of(A_), 0);
+            tolerance_ = Tolerance(pivoting_, norms, 0);
+            if (tolerance_.allows(norms)) return ended(0);
         }
-        return ended(greedy ? by_norms() : largest <= tolerance_ ? 0 : by_sketch());
+        return ended(pivoting_.kind == Pivots::Greedy ? by_norms() : by_sketch());
     }
 
     std::vector<Index> order() { return on_host<Index, D>(ctx_, order_.view()); }
@@ -230,9 +249,10 @@ private:
             cut(panel, most_);
             const Index width = panel.tree.width;
             if (width <= 0) break;
-            const Index taken =
-                factor_pivoted<T>(ctx_, {A_, order_.view(), norms.view(), exponents_}, panel.first, tolerance_,
+            Index taken =
+                factor_pivoted<T>(ctx_, {A_, order_.view(), norms.view(), exponents_}, panel.first, tolerance_.column,
                                   tau_.view().row_block({0, width}), F.view().row_block({0, width}));
+            if (tolerance_.frobenius >= 0) taken = columns_above_tolerance(panel.first, taken);
             rank = panel.first + taken;
             cut(panel, rank);
             compact_wy<T>(ctx_, forest_.panel_a(panel), tau_.view().row_block({0, taken}), forest_.panel_t(panel));
@@ -367,7 +387,7 @@ private:
         subtract_product<T>(ctx_, V.view().row_block({0, w}), W.view(), C.row_block({0, w}));
     }
 
-    /// Returns the least i, up to w, such that no column of [R(i:w, :); A₂₂] has a norm above the tolerance.
+    /// Returns the least i, up to w, such that the tolerance allows the norms of the columns of [R(i:w, :); A₂₂].
     Index columns_above_tolerance(Index first, Index w) {
         const Index m = A_.rows, n = A_.cols, end = first + w;
         const Range rows{first, end};
@@ -375,10 +395,7 @@ private:
         const std::vector<Real<T>> trailing = norms_of(A_.block({end, m}, {end, n}));
         below.insert(below.end(), trailing.begin(), trailing.end());
         std::vector<double> norms = without_scaling(below, first);
-        const auto fits = [&] {
-            return std::all_of(norms.begin(), norms.end(), [&](double x) { return x <= tolerance_; });
-        };
-        if (!fits()) return w;
+        if (!tolerance_.allows(norms)) return w;
         Matrix<T, D> copied(ctx_, w, n - first);
         copy_triangle<T>(ctx_, A_.block(rows, {first, n}), copied.view());
         const Matrix<T, Host> R = host_copy_of<T, D>(ctx_, copied.view());
@@ -387,7 +404,7 @@ private:
         for (Index i = w - 1; i >= 0; --i) {
             for (Index j = 0; j < n - first; ++j)
                 norms[j] = std::hypot(norms[j], std::scalbn(static_cast<double>(std::abs(R(i, j))), e[j]));
-            if (!fits()) return i + 1;
+            if (!tolerance_.allows(norms)) return i + 1;
         }
         return 0;
     }
@@ -400,7 +417,7 @@ private:
     MatrixView<int, D> exponents_;
     Matrix<Index, D> order_;
     const Index most_;
-    double tolerance_ = -1;
+    Tolerance tolerance_;
     Matrix<T, D> tau_;
 };
 

@@ -279,17 +279,18 @@ void refuse_pivoting(Index m, Index n, const Options& o) {
          "max_rank must be from 1 to min(m, n) = {k} (or 0: no limit), and is {max_rank}"},
         {!(p.tolerance >= 0), "tolerance must not be negative or NaN, and is {tolerance}"},
         {!(p.relative_tolerance >= 0), "relative_tolerance must not be negative or NaN, and is {relative_tolerance}"},
+        {!(p.relative_frobenius >= 0), "relative_frobenius must not be negative or NaN, and is {relative_frobenius}"},
         {p.kind != Pivots::Auto && p.kind != Pivots::Randomized && p.seed != 0,
          "a seed belongs to randomized pivots, and the pivots are {pivots}"},
         {!(p.strong_bound > 1), "strong_bound must be above 1, and is {strong_bound}"},
     };
     for (const auto& [applies, why] : refusals) {
         if (!applies) continue;
-        throw InvalidArgument(fmt::format(fmt::runtime(why), fmt::arg("method", to_string(o.method)), fmt::arg("k", k),
-                                          fmt::arg("max_rank", p.max_rank), fmt::arg("tolerance", p.tolerance),
-                                          fmt::arg("relative_tolerance", p.relative_tolerance),
-                                          fmt::arg("pivots", to_string(p.kind)),
-                                          fmt::arg("strong_bound", p.strong_bound)));
+        throw InvalidArgument(fmt::format(
+            fmt::runtime(why), fmt::arg("method", to_string(o.method)), fmt::arg("k", k),
+            fmt::arg("max_rank", p.max_rank), fmt::arg("tolerance", p.tolerance),
+            fmt::arg("relative_tolerance", p.relative_tolerance), fmt::arg("relative_frobenius", p.relative_frobenius),
+            fmt::arg("pivots", to_string(p.kind)), fmt::arg("strong_bound", p.strong_bound)));
     }
 }
 
@@ -408,6 +409,8 @@ std::string to_string(const Plan& plan) {
         if (pivoting->tolerance > 0) text += fmt::format(", columns above {:.3g}", pivoting->tolerance);
         if (pivoting->relative_tolerance > 0)
             text += fmt::format(", columns above {:.3g} of the largest", pivoting->relative_tolerance);
+        if (pivoting->relative_frobenius > 0)
+            text += fmt::format(", until {:.3g} of the Frobenius norm is left", pivoting->relative_frobenius);
         text += "\n";
     }
     if (householder.panels_on_host) text += "panels factored on the host, beside the updates on the GPU\n";
