@@ -672,6 +672,7 @@ class override:
 
     Examples
     --------
+    >>> import torch, quoin.torch
     >>> A = torch.randn(100_000, 20)
     >>> with quoin.torch.override():
     ...     Q, R = torch.linalg.qr(A)
