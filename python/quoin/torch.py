@@ -66,6 +66,7 @@ def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) ->
     Parameters
     ----------
     A : Tensor, shape (..., M, N)
+        float16 and bfloat16 are computed in float32.
     mode : 'reduced', 'complete' or 'r'
         In this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M) and R (..., M, N); or an
         empty Q and R (..., K, N).
