@@ -19,7 +19,6 @@ checked: NaN and Inf propagate, as in torch.linalg, and no call waits for a GPU.
 """
 
 import contextlib
-import functools
 import itertools
 import threading
 from collections.abc import Callable
@@ -669,7 +668,7 @@ class override:
     As in torch.linalg, the signs of R's diagonal are not fixed. lstsq factors [A B] and gives PyTorch's kernel the
     triangle, so that each driver decides the rank as before.
 
-    Needs PyTorch 2.9. After the first call an operator that is not served takes a microsecond more.
+    Needs PyTorch 2.9. After the first call in a process an operator that is not served takes 2 µs more.
 
     Examples
     --------
@@ -709,27 +708,31 @@ def _replace_kernels() -> None:
         if _replaced:
             return
         library = torch.library.Library("aten", "IMPL")
-        for name, kernel, *devices in (
-            ("linalg_qr", _qr_or, "CPU", "CUDA"),
-            ("geqrf", _geqrf_or, "CPU", "CUDA"),
-            ("linalg_lstsq", _lstsq_or, "CPU", "CUDA"),
-            ("linalg_householder_product", _householder_product_or, "CPU"),
-            ("ormqr", _ormqr_or, "CPU"),
+        has_cuda = hasattr(_core, "cuda") and torch.backends.cuda.is_built()
+        for name, kernel, on_gpus in (
+            ("linalg_qr", _qr_or_not, True),
+            ("geqrf", _geqrf_or_not, True),
+            ("linalg_lstsq", _lstsq_or_not, True),
+            ("linalg_householder_product", _householder_product_or_not, False),
+            ("ormqr", _ormqr_or_not, False),
         ):
-            for device in devices:
+            for device in ("CPU", "CUDA") if on_gpus and has_cuda else ("CPU",):
                 before = torch.library.get_kernel(f"aten::{name}", device)
-                library.impl(name, functools.partial(_either, before, kernel), device, with_keyset=True)
+                library.impl(name, _either(kernel, before.call_boxed), device, with_keyset=True)
         _replaced.append(library)
 
 
-def _either(before: Any, kernel: Callable[..., Any], keys: Any, A: Tensor, *inputs: Any, **options: Any) -> Any:
-    """Calls `before`, PyTorch's kernel, or while an override is in effect `kernel`, which may call `before`."""
-    before = functools.partial(before.call_boxed, keys)
-    if not _in_effect or A.dtype not in _COMPUTED or A.dim() < 2 or A.numel() == 0:
-        return before(A, *inputs, **options)
-    if any(x.dtype is not A.dtype or x.device != A.device for x in _tensors(inputs)):
-        return before(A, *inputs, **options)
-    return kernel(before, A, *inputs, **options)
+def _either(kernel: Callable[..., Any], before: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a kernel that calls `kernel` while an override is in effect, and `before` for inputs that it declines."""
+
+    def call(keys: Any, A: Tensor, *inputs: Any, **options: Any) -> Any:
+        if _in_effect and A.dtype in _COMPUTED and A.dim() >= 2 and A.numel():
+            result = kernel(A, *inputs, **options)
+            if result is not NotImplemented:
+                return result
+        return before(keys, A, *inputs, **options)
+
+    return call
 
 
 def _worth(A: Tensor, columns: int, least: float, stacked: bool = True) -> bool:
@@ -744,60 +747,68 @@ def _worth(A: Tensor, columns: int, least: float, stacked: bool = True) -> bool:
     return work * (A.numel() // (m * n) if stacked else 1) >= least
 
 
-def _qr_or(before: Callable[..., Any], A: Tensor, mode: str = "reduced") -> Any:
-    if mode not in ("reduced", "complete", "r") or not _worth(A, max(A.shape[-2:]), 3e5 if mode == "complete" else 0):
-        return before(A, mode)
-    return (A.new_empty(0), _r(A)) if mode == "r" else _qr(A, mode == "complete")
+_LEAST_ENTRIES = 20  # for Q and R, where _worth would take as long as what it decides
 
 
-def _geqrf_or(before: Callable[..., Any], A: Tensor) -> Any:
-    return _geqrf(A) if _worth(A, A.shape[-1], 3e5) else before(A)
+def _qr_or_not(A: Tensor, mode: str = "reduced") -> Any:
+    if mode == "reduced":
+        return _qr(A, False) if A.numel() >= _LEAST_ENTRIES else NotImplemented
+    if mode not in ("complete", "r") or not _worth(A, max(A.shape[-2:]), 3e5 if mode == "complete" else 1.5e4):
+        return NotImplemented
+    return _qr(A, True) if mode == "complete" else (A.new_empty(0), _r(A))
+
+
+def _geqrf_or_not(A: Tensor) -> Any:
+    return _geqrf(A) if _worth(A, A.shape[-1], 3e5) else NotImplemented
 
 
 def _are_reflectors(A: Tensor, tau: Tensor) -> bool:
-    return tau.dim() == A.dim() - 1 and tau.shape[:-1] == A.shape[:-2] and A.shape[-2] >= A.shape[-1] >= tau.shape[-1]
+    m, n, k = *A.shape[-2:], tau.shape[-1] if tau.dim() else 0
+    return m >= n >= k and tau.shape == (*A.shape[:-2], k) and _alike(A, tau)
 
 
-def _householder_product_or(before: Callable[..., Any], A: Tensor, tau: Tensor) -> Any:
+def _alike(A: Tensor, B: Tensor) -> bool:
+    return A.dtype == B.dtype and A.device == B.device
+
+
+def _householder_product_or_not(A: Tensor, tau: Tensor) -> Any:
     if not _are_reflectors(A, tau) or not _worth(A, A.shape[-1], 2e6, stacked=False):
-        return before(A, tau)
+        return NotImplemented
     return _householder_product(A, tau)
 
 
-def _ormqr_or(before: Callable[..., Any], A: Tensor, tau: Tensor, C: Tensor, left: bool = True, transpose: bool = False) -> Any:
+def _ormqr_or_not(A: Tensor, tau: Tensor, C: Tensor, left: bool = True, transpose: bool = False) -> Any:
     B = C if left or C.dim() < 2 else C.mT
     if (
         not _are_reflectors(A, tau)
+        or not _alike(A, B)
         or B.shape[:-1] != A.shape[:-1]
         or B.shape[-1] < tau.shape[-1]  # T, which is formed, pays for many columns
         or not _worth(A, B.shape[-1], 2e6, stacked=False)
     ):
-        return before(A, tau, C, left, transpose)
+        return NotImplemented
     if left:
         return _apply_q(A, tau, C, transpose)
     return _empty(C, *C.shape[-2:]).copy_(_apply_q(A, tau, B, not transpose).mT)
 
 
-def _lstsq_or(
-    before: Callable[..., Any], A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None
-) -> Any:
+def _lstsq_or_not(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """Has PyTorch's driver solve min ‖R X − C‖ in the place of min ‖A X − B‖.
 
     [A B] = Q [R C; 0 E], Q orthogonal, so that ‖A X − B‖² = ‖R X − C‖² + ‖E‖², and R has the singular values of A.
     """
+    m, n = A.shape[-2:]
     vector = B.shape == A.shape[:-1]
     columns = B.unsqueeze(-1) if vector else B
-    if columns.shape[:-1] != A.shape[:-1] or not _worth(A, A.shape[-1], 3e5):
-        return before(A, B, rcond, driver=driver)
-    m, n = A.shape[-2:]
-    if m < 4 * n or n < columns.shape[-1]:
-        return before(A, B, rcond, driver=driver)
+    if m < 4 * n or columns.shape[:-1] != A.shape[:-1] or columns.shape[-1] > n or not _alike(A, B) or not _worth(A, n, 3e5):
+        return NotImplemented
     T = _r(torch.cat([A, columns], dim=-1))
     if not T.isfinite().all():
-        return before(A, B, rcond, driver=driver)
+        return NotImplemented
     R, C, E = T[..., :n, :n], T[..., :n, n:], T[..., n:, n:]
     driver = driver or ("gels" if A.is_cuda else "gelsy")
-    X, _, rank, values = before(R, C.squeeze(-1) if vector else C, torch.finfo(A.dtype).eps * m if rcond is None else rcond, driver=driver)
+    rcond = torch.finfo(A.dtype).eps * m if rcond is None else rcond
+    X, _, rank, values = torch.linalg.lstsq(R, C.squeeze(-1) if vector else C, rcond, driver=driver)
     # as PyTorch: no residuals by gelsy, and none if a rank is deficient
     known = driver != "gelsy" and bool((rank == n).all())
     return X, E.square().sum(dim=-2) if known else A.new_empty(0), rank, values
