@@ -131,8 +131,8 @@ def qr(
     ----------
     a : array_like, shape (..., M, N), or a list of arrays
         float32 or float64, in any layout; integers and booleans are computed in float64. It is only read. A list of
-        matrices of different shapes, or in a GPU's memory, is a batch too; Q and R are then lists. A DataFrame of pandas
-        gives DataFrames with its labels, and a DataArray of xarray gives DataArrays.
+        matrices of different shapes, or in a GPU's memory, is a batch too; Q and R are then lists. A pandas DataFrame
+        gives DataFrames with its labels, and an xarray DataArray gives DataArrays.
     mode : {'reduced', 'complete', 'r', 'raw'}
         As in `numpy.linalg.qr`, in this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M)
         and R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K). SciPy's 'economic' and 'full'
