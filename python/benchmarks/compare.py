@@ -1,10 +1,12 @@
-"""Times of quoin.qr, numpy.linalg.qr, scipy.linalg.qr and, where installed, torch.linalg.qr; one process, turns.
+"""Times of QR, least squares and SVD by Quoin, NumPy, SciPy and, where installed, PyTorch; one process, turns.
 
-    python python/benchmarks/compare.py [MxN ...] [--dtype float32,float64] [--repeat 7]
+    python python/benchmarks/compare.py [MxN | COUNTxMxN ...] [--op qr,lstsq,svd] [--dtype float32,float64] [--repeat 7]
+    python python/benchmarks/compare.py --readme            the table of README.md, in Markdown
     python python/benchmarks/compare.py --device cuda [MxN ...]
 
-On a GPU quoin.qr and torch.linalg.qr take the same tensors, in C order as PyTorch makes them; times are between two
-synchronisations of the device. The column F is quoin.qr of the same matrix in Fortran order.
+Each library gets its plain call: Q and R, x of min ‖A x − b‖, thin U, S and Vh. A dash stands where a library takes no
+stack of matrices. On a GPU quoin.qr and torch.linalg.qr take the same tensors, in C order as PyTorch makes them; times
+are between two synchronisations of the device. The column F is quoin.qr of the same matrix in Fortran order.
 """
 
 import argparse
@@ -16,23 +18,29 @@ import numpy as np
 import quoin
 
 SHAPES = {"cpu": ["3x3", "32x32", "100x100", "1000x1000", "8192x256", "110592x100"],
-          "cuda": ["100x100", "1000x1000", "8192x256", "110592x100", "1000000x192"]}
+          "cuda": ["100x100", "1000x1000", "8192x256", "110592x100", "1000000x192"],
+          "readme": ["1000x10", "100000x50", "1000000x20", "2000x2000", "100000x3x3", "4096x32x32"]}
 
 
-def contenders_on_the_host():
+def contenders_on_the_host(operation):
     import scipy.linalg
 
-    yield "quoin", quoin.qr
-    yield "numpy", np.linalg.qr
-    yield "scipy", lambda A: scipy.linalg.qr(A, mode="economic")
+    yield "quoin", {"qr": quoin.qr, "lstsq": lambda A, b: quoin.lstsq(A, b).x, "svd": quoin.svd}[operation]
+    yield "numpy", {"qr": np.linalg.qr,
+                    "lstsq": lambda A, b: np.linalg.lstsq(A, b, rcond=None),
+                    "svd": lambda A: np.linalg.svd(A, full_matrices=False)}[operation]
+    yield "scipy", {"qr": lambda A: scipy.linalg.qr(A, mode="economic"),
+                    "lstsq": scipy.linalg.lstsq,
+                    "svd": lambda A: scipy.linalg.svd(A, full_matrices=False)}[operation]
     try:
         import torch
     except ImportError:
         return
-    yield "torch", lambda A: torch.linalg.qr(torch.from_numpy(A))
+    of = {"qr": torch.linalg.qr, "lstsq": torch.linalg.lstsq, "svd": lambda A: torch.linalg.svd(A, full_matrices=False)}[operation]
+    yield "torch", lambda *arrays: of(*map(torch.from_numpy, arrays))
 
 
-def contenders_on_a_gpu():
+def contenders_on_a_gpu(operation):
     import torch
 
     yield "quoin", quoin.qr
@@ -40,58 +48,98 @@ def contenders_on_a_gpu():
     yield "torch", torch.linalg.qr
 
 
-def normal(rng, shape, dtype, device):
+def operands(rng, operation, shape, dtype, device):
     if device == "cpu":
-        return rng.standard_normal(shape).astype(dtype)
+        A = rng.standard_normal(shape).astype(dtype)
+        return (A, A.sum(-1, keepdims=A.ndim > 2)) if operation == "lstsq" else (A,)
     import torch
 
     A = torch.randn(shape, dtype=getattr(torch, dtype), device=device)
     A.fortran = A.mT.contiguous().mT
-    return A
+    return (A,)
 
 
-def measured(function, A, wait, calls):
+def measured(function, arrays, wait, calls):
     wait()
     start = time.perf_counter()
     for _ in range(calls):
-        function(A)
+        function(*arrays)
     wait()
     return (time.perf_counter() - start) / calls
 
 
+def medians(functions, arrays, wait, repeat):
+    """The median time of each function in seconds, or None where it refuses the arrays."""
+    times = {name: [] for name in functions}
+    calls = 1
+    for name, function in functions.items():
+        try:
+            function(*arrays)
+        except (ValueError, np.linalg.LinAlgError):
+            del times[name]
+        else:
+            if name == "quoin":
+                calls = max(1, int(0.01 / measured(function, arrays, wait, 1)))
+    for _ in range(repeat):
+        for name, mine in times.items():
+            mine.append(measured(functions[name], arrays, wait, calls))
+    return {name: statistics.median(times[name]) if name in times else None for name in functions}
+
+
+def shown(seconds):
+    value, unit = (1e6 * seconds, "µs") if seconds < 1e-3 else (1e3 * seconds, "ms") if seconds < 1 else (seconds, "s")
+    return f"{value:#.3g}".rstrip(".") + f" {unit}"
+
+
+def readme(measure):
+    """Prints a row for each shape: Quoin's time, and how many times longer the other libraries take."""
+    print("| float64 | QR | least squares | SVD |\n|---|---|---|---|")
+    for shape in SHAPES["readme"]:
+        cells = []
+        for operation in ("qr", "lstsq", "svd"):
+            ours, *others = measure(operation, shape, "float64").values()
+            ratios = (other and other / ours for other in others)
+            cells.append(shown(ours) + ": " + ", ".join(f"{ratio:.{ratio < 10:d}f}" if ratio else "—" for ratio in ratios))
+        sizes = (size if len(size) < 5 else f"{int(size):,}".replace(",", " ") for size in shape.split("x"))
+        print(f"| {' × '.join(sizes)} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*")
+    parser.add_argument("--op", default="qr", help="qr, lstsq and svd, separated by commas: qr")
     parser.add_argument("--dtype", default="float64,float32")
     parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--device", choices=SHAPES, default="cpu")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--readme", action="store_true")
     arguments = parser.parse_args()
 
     if arguments.device == "cpu":
-        functions, reference, wait = dict(contenders_on_the_host()), "numpy", lambda: None
+        contenders, reference, wait = contenders_on_the_host, "numpy", lambda: None
         where = f"{quoin.info()['blas']}; {quoin.info()['threads']} threads"
     else:
         import torch
 
-        functions, reference, wait = dict(contenders_on_a_gpu()), "torch", torch.cuda.synchronize
+        contenders, reference, wait = contenders_on_a_gpu, "torch", torch.cuda.synchronize
         where = f"{quoin.info()['gpus'][0]}; PyTorch {torch.__version__}"
-    print(f"{where}; medians of {arguments.repeat}, in microseconds")
-    ratio = f"{reference}/quoin"
-    print(f"{'shape':>12} {'dtype':>8} " + " ".join(f"{name:>12}" for name in functions) + f" {ratio:>12}")
     rng = np.random.default_rng(0)
-    for dtype in arguments.dtype.split(","):
-        for shape in arguments.shapes or SHAPES[arguments.device]:
-            A = normal(rng, [int(size) for size in shape.split("x")], dtype, arguments.device)
-            functions["quoin"](A)
-            calls = max(1, int(0.01 / measured(functions["quoin"], A, wait, 1)))
-            times = {name: [] for name in functions}
-            for _ in range(arguments.repeat):
-                for name, function in functions.items():
-                    function(A)
-                    times[name].append(measured(function, A, wait, calls))
-            medians = {name: 1e6 * statistics.median(values) for name, values in times.items()}
-            print(f"{shape:>12} {dtype:>8} " + " ".join(f"{medians[name]:12.1f}" for name in functions)
-                  + f" {medians[reference] / medians['quoin']:12.2f}")
+
+    def measure(operation, shape, dtype):
+        arrays = operands(rng, operation, [int(size) for size in shape.split("x")], dtype, arguments.device)
+        return medians(dict(contenders(operation)), arrays, wait, arguments.repeat)
+
+    if arguments.readme:
+        return readme(measure)
+    print(f"{where}; medians of {arguments.repeat}, in microseconds")
+    for operation in arguments.op.split(","):
+        names, ratio = [name for name, _ in contenders(operation)], f"{reference}/quoin"
+        print(f"{operation:>12} {'dtype':>8} " + " ".join(f"{name:>12}" for name in names) + f" {ratio:>12}")
+        for dtype in arguments.dtype.split(","):
+            for shape in arguments.shapes or SHAPES[arguments.device]:
+                times = measure(operation, shape, dtype)
+                cells = (f"{1e6 * seconds:12.1f}" if seconds else f"{'—':>12}" for seconds in times.values())
+                against = times[reference] and times[reference] / times["quoin"]
+                print(f"{shape:>12} {dtype:>8} " + " ".join(cells) + (f" {against:12.2f}" if against else ""))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ median and the least time, the largest ‖I − QᵀQ‖ (Frobenius) of the stac
 - "all" is the three stacks of factors one after the other, as an optimizer's step has them.
 - "SOAP" is Q := orthonormalize(P Q), P being symmetric and positive definite, the refresh of SOAP's bases (Vyas et al.
   2024).
+- "override" times PyTorch's own operators, before and within quoin.torch.override(), for shapes that it serves.
 - "Newton-Schulz" is Muon's (Jordan et al. 2024): five steps in bfloat16, whose result is orthonormal only roughly.
 - Waits are the profiler's count of cudaStreamSynchronize and cudaEventSynchronize in the steady state, per call.
   quoin.qr, which waits for its check of the input, is there to show that the profiler sees Quoin's calls.
@@ -33,6 +34,14 @@ import quoin.torch
 
 FACTORS = [(24, 1024, 1024), (8, 2048, 2048), (4, 4096, 4096)]
 TALL = [(8192, 1024), (16384, 2048)]
+OVERRIDDEN = {
+    "torch.linalg.qr": [(10_000, 3, 3), (1000, 32, 32), (24, 256, 256), (1000, 10), (5000, 50), (100_000, 50), (400, 400), (2000, 2000)],
+    "torch.linalg.qr, mode r": [(1000, 10), (100_000, 50), (400, 400)],
+    "torch.linalg.lstsq": [(64, 500, 20), (5000, 50), (100_000, 50)],
+    "torch.geqrf": [(1000, 32, 32), (5000, 50), (400, 400), (2000, 2000)],
+    "torch.linalg.householder_product": [(5000, 50), (400, 400)],
+    "torch.ormqr": [(5000, 50), (400, 400)],
+}
 
 
 def newton_schulz(G, steps=5):
@@ -88,6 +97,30 @@ class Streams:
         for stream in self.streams:
             current.wait_stream(stream)
         return results
+
+
+def overridden(name, A):
+    """A function of [A] that calls PyTorch's operator `name`, with what else it needs made before."""
+    a, tau = torch.geqrf(A) if "ormqr" in name or "product" in name else (None, None)
+    return {
+        "torch.linalg.qr": lambda _: torch.linalg.qr(A),
+        "torch.linalg.qr, mode r": lambda _: torch.linalg.qr(A, "r"),
+        "torch.linalg.lstsq": lambda _: torch.linalg.lstsq(A, A[..., :1]),
+        "torch.geqrf": lambda _: torch.geqrf(A),
+        "torch.linalg.householder_product": lambda _: torch.linalg.householder_product(a, tau),
+        "torch.ormqr": lambda _: torch.ormqr(a, tau, A),
+    }[name]
+
+
+def override_contenders(name, A):
+    function = overridden(name, A)
+
+    def within(stacks):
+        with quoin.torch.override():
+            return function(stacks)
+
+    yield name, function
+    yield name + " within override()", within
 
 
 def captured(function, stacks):
@@ -192,7 +225,7 @@ def measured(operation, name, stacks, functions, options):
         for _ in range(options.warm_up):
             function(stacks)
         contenders.append((who, function))
-        errors.append("" if who.endswith("alone") else f"{departure(function(stacks)):.1e}")
+        errors.append("" if who.endswith("alone") or operation == "override" else f"{departure(function(stacks)):.1e}")
         counts.append(f"{waits(function, stacks):.3g}" if options.device == "cuda" and options.waits else "")
     times = [[] for _ in contenders]
     for _ in range(options.repeat):
@@ -228,6 +261,10 @@ def cases(options):
         yield "tall", shown([A]), [A], contenders("tall", [A], options)
     for name, stacks in zip(names, [*([pair] for pair in pairs), pairs]):
         yield "SOAP", name, stacks, soap_contenders(stacks)
+    for name, shapes in OVERRIDDEN.items():
+        for shape in shapes:
+            A = random([max(1, size // options.divide) for size in shape], options.device)
+            yield "override", shown([A]), [A], override_contenders(name, A)
     # the last: PyTorch does not recover from every failure of a capture
     if options.device == "cuda" and options.graphs:
         for name, stacks in zip(names, lists):
@@ -241,7 +278,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--divide", type=int, default=1, help="divides all sizes, to try the program: 1")
-    parser.add_argument("--only", choices=["factors", "tall", "SOAP", "graph"], help="one operation")
+    parser.add_argument("--only", choices=["factors", "tall", "SOAP", "override", "graph"], help="one operation")
     parser.add_argument("--streams", default="4,8,16", help="numbers of streams for torch.linalg.qr: 4,8,16")
     parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="without CUDA graphs")
     parser.add_argument("--no-waits", dest="waits", action="store_false", help="do not count waits: the profiler takes seconds a row")

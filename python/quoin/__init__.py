@@ -94,20 +94,9 @@ from ._streaming import StreamingQR, StreamingR
 from ._updates import qr_delete, qr_insert, qr_update
 
 if TYPE_CHECKING:
-    from .apps import (
-        CovariantResult,
-        Estimate,
-        LyapunovResult,
-        OnlineRobustPCA,
-        RobustPCA,
-        RobustPCAResult,
-        RobustPCAStep,
-        SeriesResult,
-        covariant_lyapunov,
-        lyapunov,
-        lyapunov_series,
-        robust_pca,
-    )
+    from .apps._lyapunov import CovariantResult, Estimate, LyapunovResult, SeriesResult, covariant_lyapunov, lyapunov, lyapunov_series
+    from .apps._online_robust_pca import OnlineRobustPCA
+    from .apps._robust_pca import RobustPCA, RobustPCAResult, RobustPCAStep, robust_pca
 else:
 
     def __getattr__(name):

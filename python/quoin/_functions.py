@@ -40,6 +40,7 @@ from ._arrays import (
 )
 from ._errors import InvalidArgument, NonFiniteEntry
 from ._factorization import BatchedFactorization, Factorization
+from ._labels import labels_of
 from ._results import (
     LstsqResult,
     PivotedQRResult,
@@ -130,7 +131,8 @@ def qr(
     ----------
     a : array_like, shape (..., M, N), or a list of arrays
         float32 or float64, in any layout; integers and booleans are computed in float64. It is only read. A list of
-        matrices of different shapes, or in a GPU's memory, is a batch too; Q and R are then lists.
+        matrices of different shapes, or in a GPU's memory, is a batch too; Q and R are then lists. A pandas DataFrame
+        gives DataFrames with its labels, and an xarray DataArray gives DataArrays.
     mode : {'reduced', 'complete', 'r', 'raw'}
         As in `numpy.linalg.qr`, in this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M)
         and R (..., M, N); R alone; or LAPACK's reflectors h (..., N, M) and tau (..., K). SciPy's 'economic' and 'full'
@@ -209,7 +211,8 @@ def qr(
         _require_any_signs(positive, "a list of them")
         return _qr_of_list(a, mode, method, threads, check_finite)
     else:
-        a, place = located(a)
+        labels = labels_of(a)
+        a, place = located(labels.values)
         a = at_least_2d(to_float(a, "qr"))
         if a.ndim > 2:
             _require_any_signs(positive, f"an array of {a.ndim} dimensions")
@@ -222,7 +225,11 @@ def qr(
     else:
         where = place.where(n_threads)
         result = place.core.qr(place.operand(a), _MODES[mode], method, where, check_finite, positive)
-        result = place.give_back(result) if mode == "r" else [place.give_back(array) for array in result]
+        if mode == "r":
+            return labels.give(place.give_back(result), None, labels.columns)
+        result = [place.give_back(array) for array in result]
+        if mode != "raw":
+            result = [labels.give(result[0], labels.rows, None), labels.give(result[1], None, labels.columns)]
     if mode == "r":
         return result
     return RawQRResult(*result) if mode == "raw" else QRResult(*result)
@@ -251,7 +258,8 @@ def _pivoted_qr(
         raise InvalidArgument("rank and rtol leave a thin Q: mode must be 'reduced' or 'r'")
     if is_ragged(a):
         raise InvalidArgument("qr pivots one matrix, and this is a list of them")
-    a, place = located(a)
+    labels = labels_of(a)
+    a, place = located(labels.values)
     a = at_least_2d(to_float(a, "qr"))
     if a.ndim > 2:
         raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
@@ -260,13 +268,13 @@ def _pivoted_qr(
     core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, limits, positive)
     f = Factorization(core, place, n_threads)
     R, P = f.R, np.array(core.permutation, dtype=np.intp)
-    if mode == "r":
-        return R, P
-    if mode == "reduced" or len(R) == len(a):
-        return PivotedQRResult(f.q(), R, P)
-    Q, library = f.q[:, :], place.library
-    zeros = library.xp.zeros_like(Q[:, : f.shape[1]])
-    return PivotedQRResult(Q, library.put(zeros, slice(len(R)), R), P)
+    if mode == "complete" and len(R) < len(a):
+        Q, library = f.q[:, :], place.library
+        R = library.put(library.xp.zeros_like(Q[:, : f.shape[1]]), slice(len(R)), R)
+    elif mode != "r":
+        Q = f.q()
+    R = labels.give(R, None, labels.of_columns(P))
+    return (R, P) if mode == "r" else PivotedQRResult(labels.give(Q, labels.rows, None), R, P)
 
 
 def _factor_list(
@@ -481,9 +489,11 @@ def lstsq(
         As, Bs = list_operands(As, place, dtype), list_operands(Bs, place, dtype)
         result = place.core.lstsq_list(As, Bs, options, method, place.where(n_threads), check_finite)
         return solutions(result, shapes, vector, place)
-    a, place = located(a)
+    labels, labels_of_b = labels_of(a), labels_of(b)
+    labels.require_rows_of(labels_of_b)
+    a, place = located(labels.values)
     a = at_least_2d(to_float(a, "lstsq"))
-    b, place_of_b = located(b)
+    b, place_of_b = located(labels_of_b.values)
     require_one_place("lstsq", place, place_of_b)
     b = to_float(b, "lstsq")
     dtype = np.promote_types(a.dtype, b.dtype)
@@ -492,10 +502,13 @@ def lstsq(
     if a.ndim > 2:
         B = place.operand(broadcast(columns_of_stack(b), a.shape[:-2]))
         result = place.core.lstsq_stack(place.operand(a), B, options, method, where, check_finite)
-        return solutions(result, a.shape, b.ndim == 1, place)
-    A, B = place.operand(a), place.operand(columns(b))
-    result = place.core.lstsq(A, B, options, method, where, check_finite)
-    return solution(result, a.shape[0], b.ndim, place)
+        found = solutions(result, a.shape, b.ndim == 1, place)
+    else:
+        A, B = place.operand(a), place.operand(columns(b))
+        result = place.core.lstsq(A, B, options, method, where, check_finite)
+        found = solution(result, a.shape[0], b.ndim, place)
+    found.x, found.residual_norms = labels.of_solution(labels_of_b, found.x, found.residual_norms, b.ndim == 1)
+    return found
 
 
 # fmt: off
@@ -585,7 +598,8 @@ def svd(
     if not right_alone:
         compute_uv = flag("compute_uv", compute_uv)
     full, check_finite = flag("full_matrices", full_matrices) and compute_uv, flag("check_finite", check_finite)
-    a, place = located(a)
+    labels = labels_of(a)
+    a, place = located(labels.values)
     a = at_least_2d(to_float(a, "svd"))
     *stack, m, n = a.shape
     xp, unlimited = place.library.xp, rank is None and rtol is None
@@ -617,6 +631,9 @@ def svd(
                 U = U if m <= n else _square(xp, U)
                 Vh = Vh if m >= n else _square(xp, Vh.T).T
         arrays = [place.give_back(array) for array in ((S,) if not compute_uv else (S, Vh) if right_alone else (U, S, Vh))]
+    of_Vh = (None, labels.columns)
+    axes = [(None,)] if not compute_uv else [(None,), of_Vh] if right_alone else [(labels.rows, None), (None,), of_Vh]
+    arrays = [labels.give(array, *axis) for array, axis in zip(arrays, axes)]
     return arrays[0] if not compute_uv else tuple(arrays) if right_alone else SVDResult(*arrays)
 
 

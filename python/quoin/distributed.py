@@ -257,7 +257,7 @@ class _Ranks:
         self._key: tuple[int, int] | None = None
         self._brief: Any = None  # a link of this call alone
 
-    def at(self, place: Place) -> tuple:
+    def at(self, place: Place) -> tuple[Any, ...]:
         """Returns the ranks as the extension module takes them for arrays at `place`.
 
         All ranks connect their GPUs together.
@@ -284,7 +284,7 @@ class _Ranks:
             self._engine.close()
 
 
-def _together(comm: Any, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
+def _together(comm: Any, prepare: Callable[[], tuple[Any, ...]], call: Callable[..., Any]) -> Any:
     """Returns call(place, *more, ranks), with (place, *more) from prepare().
 
     If `prepare` raises an exception on this rank, the call fails on all ranks with the same text.
@@ -484,7 +484,7 @@ def qr(
     ((5, 1), (1, 1))
     """
 
-    def prepare() -> tuple:
+    def prepare() -> tuple[Any, ...]:
         with_q = one_of("mode", mode, "reduced", "r") == "reduced"
         rows, place = _rows(spread.local(a), "distributed.qr")
         options = _options(method, "explicit" if with_q else "none", check_finite)
@@ -519,7 +519,7 @@ class Factorization(KeptMatrix):
         """
         return located_beside(self._place, array, f"distributed.Factorization.{function}", self._f.dtype)[0]
 
-    def _together(self, prepare: Callable[[], tuple], call: Callable[..., Any]) -> Any:
+    def _together(self, prepare: Callable[[], tuple[Any, ...]], call: Callable[..., Any]) -> Any:
         with self._lock:
             return _together(self._spread.comm, lambda: (self._place, *prepare(), self._where()), lambda _, *arguments: call(*arguments))
 
@@ -565,7 +565,7 @@ class Factorization(KeptMatrix):
         """
         spread = self._spread
 
-        def prepare() -> tuple:
+        def prepare() -> tuple[Any, ...]:
             transposed = flag("trans", trans)
             array = self._operand(spread.local(C) if transposed else spread.same(C), "apply_thin")
             return array.ndim, self._place.operand(_columns(array)), transposed
@@ -584,7 +584,7 @@ class Factorization(KeptMatrix):
         on the other ranks.
         """
 
-        def prepare() -> tuple:
+        def prepare() -> tuple[Any, ...]:
             array = self._operand(self._spread.local(b), "lstsq")
             return array.ndim, self._place.operand(_columns(array)), (rcond_number(rcond), True)
 
@@ -632,12 +632,12 @@ def factor(
     ((5, 2), (2, 2), (5, 2), array([1., 1.]))
     """
 
-    def prepare() -> tuple:
+    def prepare() -> tuple[Any, ...]:
         on_all = one_of("r", r, "all", "root") == "all"
         rows, place = _rows(spread.local(a), "distributed.factor")
         return place, place.operand(rows), _options(method, q, check_finite), on_all, place.where(threads_number(threads))
 
-    def call(place: Place, rows: Any, options: Any, on_all: bool, where: Any, ranks: tuple) -> Factorization:
+    def call(place: Place, rows: Any, options: Any, on_all: bool, where: Any, ranks: tuple[Any, ...]) -> Factorization:
         core = place.core.distributed_factor(rows, options, on_all, where, ranks)
         return Factorization(core, place, threads_number(threads), spread, on_all or ranks[1] == 0)
 
@@ -645,7 +645,7 @@ def factor(
     return _together(spread.comm, prepare, call)
 
 
-def _solution(place: Place, spread: _Arrays | _DTensors, m: float, ndim: int, found: tuple) -> LstsqResult:
+def _solution(place: Place, spread: _Arrays | _DTensors, m: float, ndim: int, found: tuple[Any, ...]) -> LstsqResult:
     """Returns the result for m rows on all ranks and right-hand sides of `ndim` dimensions.
 
     s is None on a rank without R.
@@ -703,7 +703,7 @@ def lstsq(
     array([2., 1.])
     """
 
-    def prepare() -> tuple:
+    def prepare() -> tuple[Any, ...]:
         rows, place = _rows(spread.local(a), "distributed.lstsq")
         of_b, place_of_b = located(spread.local(b))
         require_one_place("distributed.lstsq", place, place_of_b)
@@ -752,7 +752,7 @@ def svd(
     array([3., 2.])
     """
 
-    def prepare() -> tuple:
+    def prepare() -> tuple[Any, ...]:
         rows, place = _rows(spread.local(a), "distributed.svd")
         vectors, options = flag("compute_uv", compute_uv), _options(method, "any", check_finite)
         return place, place.operand(rows), vectors, options, place.where(threads_number(threads))
@@ -793,7 +793,7 @@ def merge(stream: StreamingR, comm: Any) -> StreamingR:
     3
     """
 
-    def prepare() -> tuple:
+    def prepare() -> tuple[Any, ...]:
         if not isinstance(stream, StreamingR):
             raise TypeError(f"quoin.distributed.merge takes a StreamingR, and was given {shown(stream)}")
         merged = copy.copy(stream)
@@ -840,7 +840,7 @@ class GramSchmidt:
     def __init__(self, m: int, comm: Any, dtype: Any = np.float64, threads: int | None = None):
         self._comm, self._lock = comm, threading.Lock()
 
-        def prepare() -> tuple:
+        def prepare() -> tuple[Any, ...]:
             self._dtype, self._threads = float_type("dtype", dtype), threads_number(threads)
             self._begin(integer("m", m, 0), ON_HOST)
             return self._operands(np.empty((self.shape[0], 0), self._dtype), ON_HOST)
@@ -853,7 +853,7 @@ class GramSchmidt:
         self._basis = getattr(place.core, kind)(m, place.where(self._threads))
         self._place = place
 
-    def _operands(self, A: Any, place: Place) -> tuple:
+    def _operands(self, A: Any, place: Place) -> tuple[Any, ...]:
         return place, place.operand(A), place.where(self._threads)
 
     def _append(self, _: Place, *arguments: Any) -> None:
@@ -882,7 +882,7 @@ class GramSchmidt:
         After an exception, on all ranks, the state is unchanged.
         """
 
-        def prepare() -> tuple:
+        def prepare() -> tuple[Any, ...]:
             name = "distributed.GramSchmidt.append"
             array, place = located(columns)
             A = _columns(to_float(array, name).astype(self._dtype, copy=False))

@@ -17,7 +17,7 @@ True
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ for _platform, _targets in _core.jax_targets().items():
     for _name, _target in _targets.items():
         jax.ffi.register_ffi_target(f"quoin_{_name}", _target, platform=_platform)
 
-Array = jax.Array
+Array: TypeAlias = jax.Array
 _precise = jax.default_matmul_precision("highest")  # a GPU multiplies float32 in TF32 otherwise
 
 

@@ -93,6 +93,8 @@ def step(G: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
     basis: torch.Tensor = quoin.torch.orthonormalize(G, dtype=torch.bfloat16)
     a, tau = quoin.torch.geqrf(G)
     product = quoin.torch.apply_q(a, tau, quoin.torch.householder_product(a, tau), transpose=True)
+    with quoin.torch.override() as override:
+        override.end()
     return q @ r + basis + product + quoin.torch.lstsq(P, G).solution
 
 

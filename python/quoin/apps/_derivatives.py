@@ -156,7 +156,7 @@ def _by_duals(f: Callable[[Any], Any]) -> Callable[[np.ndarray, np.ndarray], np.
     return jvp
 
 
-def _by_jax(f: Callable[[Any], Any]) -> tuple[Callable, Callable]:
+def _by_jax(f: Callable[[Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     import jax
     import jax.numpy as jnp
 
@@ -171,7 +171,7 @@ def _by_jax(f: Callable[[Any], Any]) -> tuple[Callable, Callable]:
     return lambda x: np.asarray(motion(x)), lambda x, V: np.asarray(product(x, V))
 
 
-def _by_torch(f: Callable[[Any], Any]) -> tuple[Callable, Callable]:
+def _by_torch(f: Callable[[Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     import torch
 
     def g(x: Any) -> Any:

@@ -80,7 +80,9 @@ class SeriesResult(NamedTuple):
     skipped: int
 
 
-def _system(name: str, f: Any, jvp: Any, x0: Any, kind: str, delay: float | None) -> tuple[list[float], Callable, Callable]:
+def _system(
+    name: str, f: Any, jvp: Any, x0: Any, kind: str, delay: float | None
+) -> tuple[list[float], Callable[..., Any], Callable[..., Any]]:
     """Returns x0, f, and the product with f's Jacobian.
 
     The two functions take arrays and return arrays of the right shape. With a delay, they are functions of
