@@ -279,8 +279,8 @@ quoin_status quoin_from_lapack(quoin_context* ctx, const quoin_matrix* V_R, cons
                 load<T, D>(c, from, to.view());
                 return to;
             };
-            *factorization = new quoin_factorization{
-                {ctx->device, from_lapack<T, D>(c, {copied("V_R", V_R), copied("tau", tau)})}};
+            *factorization =
+                new quoin_factorization{{ctx->device, from_lapack<T, D>(c, {copied("V_R", V_R), copied("tau", tau)})}};
         });
     });
 }

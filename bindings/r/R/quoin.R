@@ -29,6 +29,7 @@ factor_columns <- function(x, pivot, tol, threads) {
     if (pivot == "dependent" && (ncol(x) > nrow(x) || any(abs(diag(f$R)) <= tol * colSums(abs(f$R))))) {
         of_r <- base::qr(f$R, tol = tol)
         if (of_r$rank < ncol(x)) {
+            .Call(C_release, f$handle)
             f <- .Call(C_factor, x[, of_r$pivot[seq_len(of_r$rank)], drop = FALSE], 0L, threads)
             f[c("pivot", "rank")] <- of_r[c("pivot", "rank")]
         }
@@ -55,13 +56,16 @@ quoin_qr <- function(x, pivot = c("dependent", "none", "auto", "greedy", "random
     as_qr(factor_columns(x, match.arg(pivot), tol, threads), x, threads)
 }
 
+# Returns Qy, or Q'y if `transpose`, for a quoin_qr.
 product <- function(qr, y, transpose) {
     y <- as_real(y, "y", vector = TRUE)
     if (NROW(y) != nrow(qr$qr)) {
         raise(2L, sprintf("y has %d rows, and Q is %d x %d", NROW(y), nrow(qr$qr), nrow(qr$qr)))
     }
     threads <- getOption("quoin.threads", 0L)
-    .Call(C_apply, .Call(C_from_linpack, qr$qr, qr$qraux, qr$rank, threads), y, transpose, threads)
+    handle <- .Call(C_from_linpack, qr$qr, qr$qraux, qr$rank, threads)
+    on.exit(.Call(C_release, handle))
+    .Call(C_apply, handle, y, transpose, threads)
 }
 
 setOldClass(c("quoin_qr", "qr"))

@@ -65,6 +65,11 @@ static void finalize(SEXP handle) {
     quoin_factorization_destroy(R_ExternalPtrAddr(handle));
     R_ClearExternalPtr(handle);
 }
+/// Frees the factorization now: R's garbage collector does not know its size.
+static SEXP release(SEXP handle) {
+    finalize(handle);
+    return R_NilValue;
+}
 /// Returns a pointer of R that owns a factorization, for now none.
 static SEXP make_handle(void) {
     SEXP handle = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
@@ -196,6 +201,7 @@ static const R_CallMethodDef calls[] = {{"C_factor", (DL_FUNC)factor, 3},
                                         {"C_apply", (DL_FUNC)apply, 4},
                                         {"C_to_linpack", (DL_FUNC)to_linpack, 4},
                                         {"C_from_linpack", (DL_FUNC)from_linpack, 4},
+                                        {"C_release", (DL_FUNC)release, 1},
                                         {"C_svd", (DL_FUNC)svd, 5},
                                         {NULL, NULL, 0}};
 
