@@ -17,11 +17,12 @@ xml = root / "build" / "doxygen"
 
 project = "Quoin"
 release = re.search(r"project\(quoin VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text("utf-8"))[1]
-extensions = ["breathe", "myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
+extensions = ["breathe", "myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["pictures", "apps/pictures"]
 highlight_language = "none"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # notebooks have their outputs; tests/notebooks_test.py runs them
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"Quoin {release}"

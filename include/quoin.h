@@ -165,6 +165,15 @@ quoin_status quoin_thin_q(quoin_context* ctx, const quoin_factorization* factori
 /// C := op(Q) C or C op(Q) with the m×m Q, which is not formed.
 quoin_status quoin_apply_q(quoin_context* ctx, const quoin_factorization* factorization, int32_t side, int32_t op,
                            const quoin_matrix* C);
+/// Writes LAPACK's format of ?geqrf: V strictly below the diagonal of V_R (m×n) and R on and above it, tau k×1.
+///
+/// Destroys the factorization, also if it fails. With QUOIN_Q_REFLECTORS the Q is the one of `quoin_apply_q`. Other
+/// forms may change signs of columns of Q and of rows of R, and with QUOIN_Q_NONE it fails.
+quoin_status quoin_to_lapack(quoin_context* ctx, quoin_factorization* factorization, const quoin_matrix* V_R,
+                             const quoin_matrix* tau);
+/// Makes a factorization from the output of ?geqrf, as `quoin_to_lapack` writes it. Copies both.
+quoin_status quoin_from_lapack(quoin_context* ctx, const quoin_matrix* V_R, const quoin_matrix* tau,
+                               quoin_factorization** factorization);
 /// Solves min ‖AX − B‖ as `quoin_least_squares`, for m >= n. Reads rcond and refuse_deficient of the options.
 quoin_status quoin_solve(quoin_context* ctx, const quoin_factorization* factorization, const quoin_matrix* B,
                          const quoin_options* options, const quoin_matrix* X, void* residual_norms,

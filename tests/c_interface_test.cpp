@@ -198,6 +198,50 @@ TYPED_TEST(CLaw, HoldsForEveryMethodAndForPivots) {
     quoin_factorization_destroy(f);
 }
 
+/// Q = H₀H₁… by LAPACK's formula, and by the factorization that V and tau are imported into.
+TYPED_TEST(CLaw, HoldsForLapacksFormat) {
+    using T = TypeParam;
+    for (const auto& [m, n] : shapes) {
+        for (const int order : orders) {
+            for (const int q : {QUOIN_Q_ANY, QUOIN_Q_EXPLICIT, QUOIN_Q_REFLECTORS}) {
+                SCOPED_TRACE(testing::Message() << m << " x " << n << ", order " << order << ", q " << q);
+                const Index k = std::min(m, n);
+                const Matrix<T> A = random_normal<T>(m, n);
+                this->options.q = q;
+                quoin_factorization* f = this->template factor<T>(A.view(), order);
+                const auto r = [&](const quoin_matrix* R) { return quoin_r(this->ctx, f, R); };
+                const Matrix<T> R_before = this->written(k, n, order, r);
+                Given<T> V_R(m, n, order), tau(k, 1, order);
+                const quoin_matrix v_r = *V_R, t = *tau;
+                ASSERT_EQ(quoin_to_lapack(this->ctx, f, &v_r, &t), QUOIN_OK) << quoin_last_error();
+                const Matrix<T> H = V_R.read(), scalars = tau.read();
+                Matrix<T> R(k, n), Q = identity<T>(m);
+                for (Index j = 0; j < n; ++j)
+                    for (Index i = 0; i < k; ++i) R(i, j) = i <= j ? H(i, j) : 0;
+                for (Index j = k; j-- > 0;) {
+                    for (Index c = 0; c < m; ++c) {
+                        double product = Q(j, c);
+                        for (Index i = j + 1; i < m; ++i) product += double(H(i, j)) * Q(i, c);
+                        Q(j, c) = T(Q(j, c) - scalars(j, 0) * product);
+                        for (Index i = j + 1; i < m; ++i) Q(i, c) = T(Q(i, c) - scalars(j, 0) * product * H(i, j));
+                    }
+                }
+                EXPECT_LE(orthogonality_error<T>(Q.view(), k), law);
+                const Matrix<T> thin = copy<T>(Q.view().col_block({0, k}));
+                EXPECT_LE(residual_error<T>(A.view(), thin.view(), R.view()), law);
+                EXPECT_TRUE(q != QUOIN_Q_REFLECTORS || same_bits<T>(R.view(), R_before.view()));
+
+                ASSERT_EQ(quoin_from_lapack(this->ctx, &v_r, &t, &f), QUOIN_OK) << quoin_last_error();
+                const Matrix<T> I = identity<T>(m);
+                const Matrix<T> imported = this->applied(f, QUOIN_LEFT, QUOIN_NO_TRANSPOSE, I.view(), order);
+                EXPECT_LE(residual_error<T>(Q.view(), imported.view(), I.view()), law);
+                EXPECT_TRUE(same_bits<T>(this->written(k, n, order, r).view(), R.view()));
+                quoin_factorization_destroy(f);
+            }
+        }
+    }
+}
+
 TYPED_TEST(CLaw, HoldsForLeastSquares) {
     using T = TypeParam;
     for (const Shape& shape : {Shape{300, 7}, {40, 40}, {6, 50}, {5, 0}}) {
@@ -433,7 +477,10 @@ TEST_F(CInterface, AnswersMistakesWithASentence) {
     expect(quoin_solve(ctx, f, &B, nullptr, &X, nullptr, nullptr), refused, "B has type 0, and the call is for f64");
     expect(quoin_svd(ctx, &good, nullptr, out, &X, nullptr, nullptr), refused, "U and Vt must both be given");
     expect(quoin_svd(ctx, &good, nullptr, nullptr, nullptr, nullptr, nullptr), refused, "s is null");
-    quoin_factorization_destroy(f);
+    expect(quoin_to_lapack(ctx, f, &good, &good), refused, "tau is 2 x 1, and its memory 4 x 2");
+    expect(quoin_to_lapack(ctx, nullptr, &good, &good), refused, "factorization is null");
+    expect(quoin_from_lapack(ctx, &good, &good, &f), refused, "tau");
+    EXPECT_EQ(f, nullptr);
     quoin_stream* stream = nullptr;
     expect(quoin_stream_create(ctx, QUOIN_TYPE_F64, -1, 0, &stream), refused, "must not be negative");
     quoin_stream_destroy(stream);

@@ -10,7 +10,7 @@ import sys
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]).resolve()
 docs, package = root / "docs", root / "python" / "quoin"
-pages = {page: page.read_text("utf-8") for page in (*docs.rglob("*.md"), *docs.rglob("*.rst"))}
+pages = {page: page.read_text("utf-8") for kind in ("md", "rst", "ipynb") for page in docs.rglob(f"*.{kind}")}
 indices = {page: text for page, text in pages.items() if page == docs / "index.md" or docs / "site" in page.parents}
 
 

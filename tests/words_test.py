@@ -46,7 +46,7 @@ def comments_of_cpp(text):
 
 def main(root):
     wrong = 0
-    for folder in ("src", "include", "cli", "python", "bench", "apps", "examples", "tests"):
+    for folder in ("src", "include", "cli", "python", "bench", "bindings", "apps", "examples", "tests"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in (".c", ".h", ".cpp", ".hpp", ".cu", ".cuh", ".py") or not path.is_file():
                 continue

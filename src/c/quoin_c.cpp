@@ -254,6 +254,37 @@ quoin_status quoin_apply_q(quoin_context* ctx, const quoin_factorization* factor
     });
 }
 
+quoin_status quoin_to_lapack(quoin_context* ctx, quoin_factorization* factorization, const quoin_matrix* V_R,
+                             const quoin_matrix* tau) {
+    const quoin_status status = guarded([&] {
+        with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, QR<T, D>& f) {
+            const InputView<T, D> to_v_r = view<T, D>("V_R", V_R), to_tau = view<T, D>("tau", tau);
+            const LapackQR<T, D> exported = to_lapack<T, D>(c, std::move(f));
+            put<T, D>(c, "V_R", exported.V_R.view(), to_v_r);
+            put<T, D>(c, "tau", exported.tau.view(), to_tau);
+        });
+    });
+    destroy(factorization);
+    return status;
+}
+
+quoin_status quoin_from_lapack(quoin_context* ctx, const quoin_matrix* V_R, const quoin_matrix* tau,
+                               quoin_factorization** factorization) {
+    return guarded([&] {
+        given("factorization", factorization) = nullptr;
+        with_type(ctx, given("V_R", V_R).type, [&]<class T, class D>(Context<D>& c, T) {
+            const auto copied = [&](const char* name, const quoin_matrix* matrix) {
+                const InputView<T, D> from = view<T, D>(name, matrix);
+                Matrix<T, D> to(c, from.rows, from.cols);
+                load<T, D>(c, from, to.view());
+                return to;
+            };
+            *factorization =
+                new quoin_factorization{{ctx->device, from_lapack<T, D>(c, {copied("V_R", V_R), copied("tau", tau)})}};
+        });
+    });
+}
+
 quoin_status quoin_solve(quoin_context* ctx, const quoin_factorization* factorization, const quoin_matrix* B,
                          const quoin_options* options, const quoin_matrix* X, void* residual_norms,
                          quoin_solution* solution) {

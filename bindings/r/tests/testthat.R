@@ -1,0 +1,4 @@
+library(testthat)
+library(quoin)
+
+test_check("quoin")
