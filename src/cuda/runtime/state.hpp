@@ -74,9 +74,14 @@ private:
 
     detail::DeviceQueue& queue_;
     char* base_ = nullptr;
-    std::size_t size_ = 0, used_ = 0, wanted_ = 0;
+    struct Extra {
+        void* data;
+        std::size_t bytes;
+    };
+    std::size_t size_ = 0, used_ = 0;
+    std::size_t extra_bytes_ = 0, peak_ = 0;  // the most that was used at once, extras included, since it was empty
     bool limited_ = false;
-    std::vector<void*> extra_;  // taken beyond `size_`
+    std::vector<Extra> extra_;  // taken beyond `size_`
 };
 
 class Staging;
