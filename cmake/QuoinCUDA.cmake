@@ -1,5 +1,6 @@
 # QUOIN_HAVE_CUDA: whether the CUDA backend is built; then the language CUDA is enabled. AUTO builds it if the machine has a GPU
-# (the driver's /dev/nvidiactl) and the toolkit. CMAKE_CUDA_ARCHITECTURES has the architectures, by default Hopper's.
+# (the driver's /dev/nvidiactl) and the toolkit. CMAKE_CUDA_ARCHITECTURES has the architectures: by default that of the machine's GPUs,
+# and Hopper's without a GPU.
 
 set(QUOIN_HAVE_CUDA OFF)
 if(QUOIN_CUDA STREQUAL "OFF" OR (QUOIN_CUDA STREQUAL "AUTO" AND (QUOIN_SANITIZE OR NOT EXISTS /dev/nvidiactl)))
@@ -14,8 +15,17 @@ if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
 endif()
 
 option(QUOIN_PTX "Compile the kernels to PTX alone, and of C++ nothing but quoin_cuda_host: to find errors; nothing can be linked" OFF)
-set(CMAKE_CUDA_ARCHITECTURES 90a CACHE STRING "GPU architectures to compile for")
-# The matrix unit's instructions are those of 90a (src/cuda/products/corrected_product.cuh).
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE capabilities ERROR_QUIET)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${capabilities}")
+    string(REPLACE "." "" capabilities "${capabilities}")
+    list(REMOVE_DUPLICATES capabilities)
+endif()
+set(CMAKE_CUDA_ARCHITECTURES ${capabilities} CACHE STRING "GPU architectures to compile for: 80 (it also serves 86 and 89), 90a, 100, 120")
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set_property(CACHE CMAKE_CUDA_ARCHITECTURES PROPERTY VALUE 90a)
+endif()
+# The instructions of four warps are those of 90a (src/cuda/arch/sm90_wgmma.cuh).
 list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real|-virtual|)$" "90a\\1")
 if(NOT DEFINED CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})

@@ -60,7 +60,7 @@ TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
                         break;
                     }
                     case BatchKernel::Strips: {
-                        const auto& [few, many] = strip_shapes(type)[row];
+                        const StripShape& few = strip_shapes(type)[row].few;
                         EXPECT_LE(m, few.rows());
                         EXPECT_TRUE(row == 0 || m > strip_shapes(type)[row - 1].few.rows()) << "a smaller one holds it";
                         break;
@@ -80,7 +80,8 @@ TEST(KernelChoice, StripsForFewAndForManyHaveTheSameBits) {
     for (ScalarKind type : types) {
         const Index bytes = bytes_of(type);
         Index last = 0;
-        for (const auto& [few, many] : strip_shapes(type)) {
+        for (const StripShapes& shapes : strip_shapes(type)) {
+            const auto& [few, many, lean] = shapes;
             // rows, tiles a warp and columns of a panel decide the order of the sums
             EXPECT_EQ(few.rows(), many.rows());
             EXPECT_EQ(few.tiles, many.tiles);
@@ -88,8 +89,8 @@ TEST(KernelChoice, StripsForFewAndForManyHaveTheSameBits) {
             EXPECT_GT(few.rows(), last);
             last = few.rows();
             for (const StripShape& shape : {few, many}) EXPECT_TRUE(shape.cluster >= 1 && shape.cluster <= 8);
-            EXPECT_FALSE(takes_strips_for_many({few, many}, 132, 1));
-            EXPECT_TRUE(takes_strips_for_many({few, many}, 132, 1 << 20));
+            EXPECT_FALSE(takes_strips_for_many(shapes, 132, 1));
+            EXPECT_TRUE(takes_strips_for_many(shapes, 132, 1 << 20));
         }
         EXPECT_EQ(last, 65536 / bytes) << "registers of a cluster of 8";
         EXPECT_EQ(max_rows_in_strips(type), last);
@@ -104,7 +105,7 @@ TEST(KernelChoice, PanelsThatStripsDoNotHoldAreReconstructedOrFactoredByCusolver
 }
 
 TEST(KernelChoice, PlainKernelsServeEveryShape) {
-    const Kernels plain = Kernels::Plain;
+    const Kernels plain = plain_kernels;
     for (ScalarKind type : types) {
         for (Index m : sizes(1 << 14)) {
             EXPECT_EQ(choose_panel(m, type, plain), PanelKernel::Plain);
@@ -126,6 +127,34 @@ TEST(KernelChoice, PlainKernelsServeEveryShape) {
     }
 }
 
+TEST(KernelChoice, SmallerGpusGetKernelsThatTheyHold) {
+    for (const Kernels& kernels : {ampere_kernels, rtx_kernels}) {
+        SCOPED_TRACE(kernels.shared_bytes);
+        for (ScalarKind type : types) {
+            for (const auto& [few, many, lean] : strip_shapes(type)) {
+                EXPECT_EQ(lean.rows(), few.rows());
+                EXPECT_TRUE(fits(few, type, kernels) || fits(lean, type, kernels)) << few.rows();
+            }
+            for (Index n : sizes(1 << 11)) {
+                for (int factors = 0; factors <= max_factors && n > 0; ++factors) {
+                    const GramKernel gram = choose_gram(n, factors, type, kernels);
+                    if (gram == GramKernel::WarpTiles) EXPECT_LE(narrow_bytes(n, factors, type), kernels.shared_bytes);
+                    if (gram == GramKernel::Slabs) EXPECT_LE(gram_bytes(n, type), kernels.shared_bytes);
+                    const SolveKernel solve = choose_solve(1 << 20, n, factors, true, type, kernels);
+                    EXPECT_TRUE(solve != SolveKernel::Corrected && solve != SolveKernel::CorrectedOrBlocks);
+                    if (solve != SolveKernel::Columns) continue;
+                    EXPECT_LE(solve_right_bytes(n), kernels.shared_bytes);
+                    EXPECT_EQ(gram, GramKernel::Slabs) << n << " columns: one call makes X and its Gram matrix";
+                }
+                EXPECT_NE(choose_update(5000, 512, n, type, Arithmetic::Corrected, kernels), UpdateKernel::Corrected);
+                EXPECT_EQ(choose_panel(4096, type, kernels), PanelKernel::Strips);
+                EXPECT_EQ(choose_batch(4096, n, type, BatchOf::Matrices, kernels).kernel,
+                          choose_batch(4096, n, type).kernel);
+            }
+        }
+    }
+}
+
 TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
     for (Index m : {100, 20000, 70000}) {
         for (Index k : {8, 63, 64, 256, 257, 1024}) {
@@ -136,7 +165,9 @@ TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
                     EXPECT_EQ(choose_subtracted_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
                     EXPECT_NE(choose_update(m, k, p, ScalarKind::F64, arithmetic), UpdateKernel::Corrected);
                     EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Halves,
-                              takes_halves(arithmetic) && std::min({m, k, p}) >= 256);
+                              takes_halves(arithmetic) &&
+                                  (std::min({m, k, p}) >= 256 ||
+                                   (m >= 65536 && std::min(k, p) >= 96 && std::max(k, p) >= 1024)));
                     EXPECT_TRUE(arithmetic != study::TF32 ||
                                 choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Library);
                 }
@@ -157,7 +188,7 @@ TEST(KernelChoice, ComplexNumbersAreNotTakenForRealOnesOfAsManyBytes) {
         EXPECT_THROW(strip_shapes(type), InvalidArgument);
         EXPECT_THROW(choose_panel(100, type), InvalidArgument);
         EXPECT_THROW(choose_update(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
-        EXPECT_THROW(choose_gram(4, type), InvalidArgument);
+        EXPECT_THROW(choose_gram(4, 1, type), InvalidArgument);
         EXPECT_THROW(choose_solve(100, 4, 1, true, type), InvalidArgument);
         EXPECT_THROW(choose_svd(100, type, false), InvalidArgument);
         EXPECT_THROW(choose_svd(100, type, true), InvalidArgument);
@@ -217,7 +248,7 @@ std::string batch_table(ScalarKind type) {
 
 std::string strip_table(ScalarKind type) {
     std::string text = "| rows | columns | warps | the same for many |\n|---|---|---|---|\n";
-    for (const auto& [few, many] : strip_shapes(type)) {
+    for (const auto& [few, many, lean] : strip_shapes(type)) {
         const auto cells = [](const StripShape& s) {
             return fmt::format("{} | {}", s.columns(),
                                s.cluster == 1 ? std::to_string(s.warps) : fmt::format("{} × {}", s.cluster, s.warps));
@@ -241,7 +272,7 @@ std::string cholesky_table(ScalarKind type) {
                                 "solve_right, cuBLAS", "solve_corrected or solve_right, cuBLAS"};
     constexpr std::array squares{"one block", "cuSOLVER"}, tops{"one block", "cuBLAS"};
     return table_by("| columns | AᵀA | A R⁻¹ | Cholesky factor | V and T |", 400, [&](Index n) {
-        return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, type))),
+        return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, 1, type))),
                            solves.at(static_cast<int>(choose_solve(1000000, n, 1, true, type))),
                            squares.at(static_cast<int>(choose_cholesky(n))),
                            tops.at(static_cast<int>(choose_reconstruction(n))));

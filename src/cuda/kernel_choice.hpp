@@ -12,16 +12,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "cuda/runtime/kernels.hpp"
 #include "primitives/small_batch.hpp"
 #include "primitives/tuning.hpp"
 
 namespace quoin::cuda {
-
-/// The kernels that a context launches: QUOIN_KERNELS in the environment.
-enum class Kernels : int {
-    Tuned,  ///< the fastest for the shape; they need Hopper
-    Plain   ///< cuBLAS, cuSOLVER and kernels of any GPU since sm_70, in their place (plain/)
-};
 
 /// Returns the first row of a table that `holds`, or −1.
 template <class Table, class Holds>
@@ -70,8 +65,9 @@ struct ColumnLanes {
 };
 inline constexpr ColumnLanes column_lanes[] = {{16, 8}, {16, 16}, {64, 8}, {32, 32}, {64, 32}};
 
-/// Blocks of a cluster.
-inline constexpr int max_row_blocks = 16;
+/// Blocks of a cluster, and of one that exchanges messages in global memory: with 256 threads each, a matrix fits 99 KB
+/// of shared memory a block.
+inline constexpr int max_row_blocks = 16, max_boxed_row_blocks = 32;
 /// A cluster of blocks of up to `threads` threads, each with `rows` rows of `cols` columns. Taller matrices than
 /// `factored_rows` are faster in strips.
 struct ClusterRows {
@@ -111,13 +107,19 @@ struct StripShape {
     }
     bool operator==(const StripShape&) const = default;
 };
-/// The strips for few pieces of `width` columns and for many. Both have equal rows and bits.
+/// The strips for few pieces of `width` columns, for many, and for GPUs whose blocks have too little shared memory. All
+/// have equal rows, and the first two have equal bits.
 struct StripShapes {
-    StripShape few, many;
+    StripShape few, many, lean = few;
 };
 /// Returns strips of `panels` panels for many pieces.
 constexpr StripShapes strips_of(int width, int tiles, int warps, int blocks, int cluster = 1, int panels = 1) {
     return {{width, tiles, warps, blocks, cluster, 1}, {width, tiles, warps, blocks, cluster, panels}};
+}
+/// Returns strips of 16 columns in a cluster of 8 blocks, and in twice as many with half the tiles.
+constexpr StripShapes tallest_strips(int tiles, int warps) {
+    const StripShape all{16, tiles, warps, 1, 8, 1};
+    return {all, all, {16, tiles / 2, warps, 1, 16, 1}};
 }
 /// Returns blocks of 8 warps for few pieces, which take the shortest time, and half as many blocks of 16 warps with
 /// half the registers each for many.
@@ -143,12 +145,22 @@ inline constexpr StripShapes strips_f32[] = {
     strips_of(32, 1, 8, 2),        strips_of(16, 2, 8, 2),       strips_of(16, 3, 8, 2),
     strips_of(16, 4, 8, 2),        strips_of(16, 6, 8, 2),       strips_of(16, 8, 8, 2, 1, 2),
     strips_of(16, 8, 16, 1, 1, 2), strips_of(16, 8, 8, 2, 4, 2), strips_of(16, 8, 16, 1, 4, 2),
-    strips_of(16, 8, 16, 1, 8),    strips_of(16, 16, 16, 1, 8)};
+    strips_of(16, 8, 16, 1, 8),    tallest_strips(16, 16)};
 inline constexpr StripShapes strips_f64[] = {
     strips_of(32, 1, 8, 2), strips_of(16, 2, 8, 2), strips_of(16, 4, 8, 2), {{16, 8, 8, 1, 1, 1}, {16, 8, 8, 2, 1, 1}},
-    more_warps_for_many(2), more_warps_for_many(4), more_warps_for_many(8), strips_of(16, 16, 8, 1, 8)};
+    more_warps_for_many(2), more_warps_for_many(4), more_warps_for_many(8), tallest_strips(16, 8)};
 constexpr std::span<const StripShapes> strip_shapes(ScalarKind scalar) {
     return entry_for<std::span<const StripShapes>>(scalar, strips_f32, strips_f64);
+}
+/// Returns a bound of a block's shared memory, without what clusters receive there.
+constexpr Index strip_bytes(const StripShape& shape, ScalarKind scalar) {
+    const Index width = shape.width, warps = shape.warps, square = width * width;
+    return bytes_of(scalar) * (8 * shape.tiles * warps * width + (warps * shape.panels + 1) * square +
+                               width * shape.columns() + 2 * width * (warps + 4) + 16 * width) +
+           1024;
+}
+constexpr bool fits(const StripShape& shape, ScalarKind scalar, const Kernels& kernels) {
+    return strip_bytes(shape, scalar) <= kernels.shared_bytes;
 }
 /// Returns the row for strips of m rows, or −1.
 constexpr int strip_row(Index m, ScalarKind scalar) {
@@ -177,10 +189,10 @@ inline constexpr Index max_entries_alone = Index(1) << 24;
 inline constexpr Index max_level_cols_in_cluster = 16;
 /// Returns the kernel that factors m×n matrices of a batch, and applies their Q.
 constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, BatchOf of = BatchOf::Matrices,
-                                   Kernels kernels = Kernels::Tuned) {
+                                   const Kernels& kernels = {}) {
     const Index max_cols = max_cols_alone(scalar);
     if (m <= 0 || n <= 0) return {};
-    if (kernels == Kernels::Plain) return {BatchKernel::Plain, 0};
+    if (!kernels.tuned) return {BatchKernel::Plain, 0};
     if (m <= thread_side && n <= thread_side) return {BatchKernel::ThreadPerMatrix, 0};
     if (const int row = first_row(column_lanes, [&](auto lanes) { return m <= lanes.rows && n <= lanes.lanes; });
         row >= 0)
@@ -224,8 +236,8 @@ enum class PanelKernel {
     Strips,  ///< strips/strips.cuh
     Plain    ///< plain/householder.cpp, for panels that are not reconstructed either (tuning.hpp)
 };
-constexpr PanelKernel choose_panel(Index m, ScalarKind scalar, Kernels kernels = Kernels::Tuned) {
-    return kernels == Kernels::Tuned && m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Plain;
+constexpr PanelKernel choose_panel(Index m, ScalarKind scalar, const Kernels& kernels = {}) {
+    return kernels.tuned && m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Plain;
 }
 
 /// Columns of a block of reflectors that one T serves in the kernels.
@@ -243,17 +255,18 @@ inline constexpr Index min_corrected_gram = 256;
 inline constexpr Index triangle_block = 128, min_cols_by_blocks = 2048;
 
 enum class UpdateKernel {
-    Corrected,    ///< products/products_by_halves.cu: three products of f16 for one of f32
+    Corrected,    ///< products/products_by_halves.cu: three products of f16 for one of f32, by wgmma
+    Halves,       ///< the same over cuBLAS
     Gemm,         ///< cuBLAS, with a copy of V that has its unit triangle
     GemmByBlocks  ///< cuBLAS, the triangles of T and V by blocks
 };
 /// Returns how H of k reflectors of m rows is applied to p columns.
 constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
-                                     Kernels kernels = Kernels::Tuned) {
+                                     const Kernels& kernels = {}) {
     const bool f32 = entry_for(scalar, true, false);
-    if (kernels == Kernels::Tuned && f32 && arithmetic == Arithmetic::Corrected && k % 8 == 0 &&
-        p >= min_updated_cols(m, k))
-        return UpdateKernel::Corrected;
+    const bool corrected = kernels.tuned && f32 && arithmetic == Arithmetic::Corrected && p >= min_updated_cols(m, k);
+    if (corrected && kernels.warpgroups && k % 8 == 0) return UpdateKernel::Corrected;
+    if (corrected && !kernels.warpgroups && k >= CommonTuning::min_halved) return UpdateKernel::Halves;
     return k > triangle_block && p >= min_cols_by_blocks ? UpdateKernel::GemmByBlocks : UpdateKernel::Gemm;
 }
 
@@ -268,8 +281,33 @@ inline constexpr int gram_max_cols = gram_max_cols_of(scalar_kind<T>);
 /// Factors that one call of the kernels takes.
 inline constexpr int max_factors = 4;
 
-/// Whether one pass makes X = A R⁻¹ and XᵀX.
-constexpr bool is_fused_pass(Index n) { return n <= narrow_cols; }
+/// Shared memory of cholesky/narrow.cuh, of products/gram.cuh for `cols` columns of both operands, and of
+/// cholesky/solve_right.cuh, for n columns.
+constexpr Index narrow_bytes(Index n, int factors, ScalarKind scalar) {
+    const Index tiles = (n + 7) / 8;
+    return 256 * tiles * (tiles + 3) * factors + 64 * tiles * (128 + 4 * bytes_of(scalar));
+}
+constexpr Index gram_bytes(Index cols, ScalarKind scalar) { return 108 * ((cols + 31) / 32 * 32) * bytes_of(scalar); }
+constexpr Index solve_right_bytes(Index n) {
+    const Index tiles = (n + 15) / 16 * 2;
+    return 256 * tiles * (tiles + 3);
+}
+
+/// Whether one pass makes X = A R⁻¹ and XᵀX, for a number of factors of R.
+constexpr bool is_fused_pass(Index n, int factors, ScalarKind scalar, const Kernels& kernels = {}) {
+    return n <= few_cols || (n <= narrow_cols && narrow_bytes(n, factors, scalar) <= kernels.shared_bytes);
+}
+/// Returns the most columns of an A whose Gram matrix, and whose A R⁻¹, one kernel makes.
+constexpr Index max_gram_cols(ScalarKind scalar, const Kernels& kernels) {
+    Index n = gram_max_cols_of(scalar);
+    while (gram_bytes(n, scalar) > kernels.shared_bytes) n -= 32;
+    return n;
+}
+constexpr Index max_solve_cols(ScalarKind scalar, const Kernels& kernels) {
+    Index n = std::min<Index>(tall_max_cols, max_gram_cols(scalar, kernels));
+    while (solve_right_bytes(n) > kernels.shared_bytes) n -= 16;
+    return n;
+}
 
 enum class GramKernel {
     ThreadPerRow,  ///< cholesky/few_columns.cuh, fused with the solve
@@ -277,13 +315,13 @@ enum class GramKernel {
     Slabs,         ///< products/gram.cuh
     Blocks         ///< blocks of columns: those on the diagonal by Slabs, the others by cuBLAS
 };
-/// Returns the kernel of AᵀA.
-constexpr GramKernel choose_gram(Index n, ScalarKind scalar) {
-    const int slab_cols = gram_max_cols_of(scalar);
-    return n <= few_cols      ? GramKernel::ThreadPerRow
-           : is_fused_pass(n) ? GramKernel::WarpTiles
-           : n <= slab_cols   ? GramKernel::Slabs
-                              : GramKernel::Blocks;
+/// Returns the kernel of AᵀA, or of XᵀX for X = A R⁻¹ with a number of factors of R.
+constexpr GramKernel choose_gram(Index n, int factors, ScalarKind scalar, const Kernels& kernels = {}) {
+    const Index slab_cols = max_gram_cols(scalar, kernels);
+    return n <= few_cols                                ? GramKernel::ThreadPerRow
+           : is_fused_pass(n, factors, scalar, kernels) ? GramKernel::WarpTiles
+           : n <= slab_cols                             ? GramKernel::Slabs
+                                                        : GramKernel::Blocks;
 }
 enum class SolveKernel {
     ThreadPerRow,
@@ -296,13 +334,14 @@ enum class SolveKernel {
 /// Returns the kernel of A Y₁⁻¹ Y₂⁻¹ … for that number of factors. Only a `certified` solve may be corrected. H200, Q
 /// and R, µs, in f64 and corrected: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128
 /// 164 and 153, 80 000×128 188 and 169; 45 000×192 250 and 232, 70 000×192 287 and 250.
-constexpr SolveKernel choose_solve(Index m, Index n, int factors, bool certified, ScalarKind scalar) {
-    const bool f32 = entry_for(scalar, true, false), corrected = f32 && certified && factors == 1;
-    if (n <= tall_max_cols && factors <= max_factors) {
-        return n <= few_cols                            ? SolveKernel::ThreadPerRow
-               : is_fused_pass(n)                       ? SolveKernel::WarpTiles
-               : corrected && m * (n - 32) >= 5'800'000 ? SolveKernel::Corrected
-                                                        : SolveKernel::Columns;
+constexpr SolveKernel choose_solve(Index m, Index n, int factors, bool certified, ScalarKind scalar,
+                                   const Kernels& kernels = {}) {
+    const bool f32 = entry_for(scalar, true, false), corrected = f32 && certified && factors == 1 && kernels.warpgroups;
+    if (n <= max_solve_cols(scalar, kernels) && factors <= max_factors) {
+        return n <= few_cols                                ? SolveKernel::ThreadPerRow
+               : is_fused_pass(n, factors, scalar, kernels) ? SolveKernel::WarpTiles
+               : corrected && m * (n - 32) >= 5'800'000     ? SolveKernel::Corrected
+                                                            : SolveKernel::Columns;
     }
     return corrected && n <= gram_max_cols_of(scalar) ? SolveKernel::CorrectedOrBlocks : SolveKernel::Blocks;
 }
@@ -313,11 +352,13 @@ enum class SquareKernel {
 };
 inline constexpr int factor_max_cols = 192, top_max_cols = 128;
 /// Returns how an n×n Gram matrix is factored, and how the top of an orthonormal basis becomes V and T.
-constexpr SquareKernel choose_cholesky(Index n, Kernels kernels = Kernels::Tuned) {
-    return kernels == Kernels::Tuned && n <= factor_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
+constexpr SquareKernel choose_cholesky(Index n, const Kernels& kernels = {}) {
+    return kernels.tuned && n <= factor_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
 }
-constexpr SquareKernel choose_reconstruction(Index n, Kernels kernels = Kernels::Tuned) {
-    return kernels == Kernels::Tuned && n <= top_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
+constexpr SquareKernel choose_reconstruction(Index n, const Kernels& kernels = {}) {
+    const Index tiles = (n + 15) / 16 * 2, bytes = 512 * tiles * (tiles + 2) + 2048;
+    return kernels.tuned && n <= top_max_cols && bytes <= kernels.shared_bytes ? SquareKernel::OneBlock
+                                                                               : SquareKernel::Library;
 }
 
 // Singular values.
@@ -358,20 +399,28 @@ enum class ProductKernel {
 ///    256   0.766 / 0.381   1.16 / 0.516    1.37 / 0.849    1.41 / 1.41     0.636 / 0.840   0.869 / 0.971   1.57 / 1.06     1.59 / 1.32
 /// From 16 384 rows on AᵀB is as far ahead, C − A B from 65 536 on.
 constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
-                                       Kernels kernels) {
+                                       const Kernels& kernels) {
     const bool f64 = entry_for(scalar, false, true);
-    if (f64 || kernels == Kernels::Plain) return ProductKernel::Library;
+    if (f64 || !kernels.tuned) return ProductKernel::Library;
     if (takes_halves(arithmetic) && std::min({m, k, p}) >= CommonTuning::min_halved) return ProductKernel::Halves;
     return few && k >= 64 && k <= 256 && p <= 104 && arithmetic != study::TF32 ? ProductKernel::FewColumns
                                                                                : ProductKernel::Library;
 }
+/// Least columns of the narrower operand of AᵀB by halves, if the other one has 1024 or more, and 65 536 rows.
+inline constexpr Index min_halved_side = 96;
 constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
-                                             Kernels kernels = Kernels::Tuned) {
-    return choose_product(m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic, kernels);
+                                             const Kernels& kernels = {}) {
+    const bool fits = gram_bytes((k + 31) / 32 * 32 + p, scalar) <= kernels.shared_bytes;
+    const bool f32 = entry_for(scalar, true, false);
+    if (f32 && kernels.tuned && takes_halves(arithmetic) && std::min(k, p) >= min_halved_side &&
+        std::max(k, p) >= 4 * CommonTuning::min_halved && m >= 65536)
+        return ProductKernel::Halves;
+    return choose_product(fits && m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic, kernels);
 }
 constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
-                                                  Kernels kernels = Kernels::Tuned) {
-    return choose_product(m >= 65536 && p > 64, m, k, p, scalar, arithmetic, kernels);
+                                                  const Kernels& kernels = {}) {
+    const bool fits = 512 * ((k + 7) / 8) * ((p + 7) / 8) <= kernels.shared_bytes;
+    return choose_product(fits && m >= 65536 && p > 64, m, k, p, scalar, arithmetic, kernels);
 }
 
 }  // namespace quoin::cuda

@@ -17,9 +17,11 @@ std::string strips_in_words(Index m, ScalarKind scalar) {
     const auto in_words = [](const StripShape& s) {
         return fmt::format("{} columns, {} x {} warps", s.columns(), s.cluster, s.warps);
     };
-    const auto [few, many] = strip_shapes(scalar)[strip_row(m, scalar)];
-    return few == many ? fmt::format("strips of {} (strips/strips.cuh)", in_words(few))
-                       : fmt::format("strips of {}; for many, {} (strips/strips.cuh)", in_words(few), in_words(many));
+    const auto [few, many, lean] = strip_shapes(scalar)[strip_row(m, scalar)];
+    const Kernels kernels = kernels_here();
+    if (few == many || !fits(many, scalar, kernels))
+        return fmt::format("strips of {} (strips/strips.cuh)", in_words(fits(few, scalar, kernels) ? few : lean));
+    return fmt::format("strips of {}; for many, {} (strips/strips.cuh)", in_words(few), in_words(many));
 }
 std::string in_words(SquareKernel kernel, const char* file, const char* library) {
     return kernel == SquareKernel::OneBlock ? fmt::format("one block ({})", file) : library;
@@ -37,7 +39,7 @@ std::string in_words(ProductKernel kernel, const char* few_columns) {
 
 template <>
 std::string KernelNames<Cuda>::batch(Index m, Index n, ScalarKind scalar, BatchOf of) {
-    const auto [kernel, row] = choose_batch(m, n, scalar, of);
+    const auto [kernel, row] = choose_batch(m, n, scalar, of, kernels_here());
     switch (kernel) {
         case BatchKernel::None: break;
         case BatchKernel::Plain: return "cuSOLVER's geqrf, one matrix after the other (plain/householder.cpp)";
@@ -56,13 +58,14 @@ std::string KernelNames<Cuda>::batch(Index m, Index n, ScalarKind scalar, BatchO
 }
 template <>
 std::string KernelNames<Cuda>::panel(Index m, Index, ScalarKind scalar) {
-    return choose_panel(m, scalar) == PanelKernel::Strips ? strips_in_words(m, scalar)
-                                                          : "cuSOLVER's geqrf (plain/householder.cpp)";
+    return choose_panel(m, scalar, kernels_here()) == PanelKernel::Strips ? strips_in_words(m, scalar)
+                                                                          : "cuSOLVER's geqrf (plain/householder.cpp)";
 }
 template <>
 std::string KernelNames<Cuda>::update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    switch (choose_update(m, k, p, scalar, arithmetic)) {
+    switch (choose_update(m, k, p, scalar, arithmetic, kernels_here())) {
         case UpdateKernel::Corrected: return "three products of f16 for one of f32 (products/products_by_halves.cu)";
+        case UpdateKernel::Halves: return "three products of f16 for one of f32 over cuBLAS (panels/panels.cu)";
         case UpdateKernel::Gemm: return "cuBLAS (panels/panels.cu)";
         case UpdateKernel::GemmByBlocks: return "cuBLAS, triangles by blocks (panels/panels.cu)";
     }
@@ -70,7 +73,7 @@ std::string KernelNames<Cuda>::update(Index m, Index k, Index p, ScalarKind scal
 }
 template <>
 std::string KernelNames<Cuda>::gram(Index n, ScalarKind scalar) {
-    switch (choose_gram(n, scalar)) {
+    switch (choose_gram(n, 1, scalar, kernels_here())) {
         case GramKernel::ThreadPerRow: return "a thread a row (cholesky/few_columns.cuh)";
         case GramKernel::WarpTiles: return "tiles of rows (cholesky/narrow.cuh)";
         case GramKernel::Slabs: return "slabs of rows (products/gram.cuh)";
@@ -81,7 +84,7 @@ std::string KernelNames<Cuda>::gram(Index n, ScalarKind scalar) {
 template <>
 std::string KernelNames<Cuda>::solve(Index m, Index n, ScalarKind scalar) {
     const std::string corrected = "f16 if the condition allows it (cholesky/solve_corrected.cuh), or ";
-    switch (choose_solve(m, n, 1, true, scalar)) {
+    switch (choose_solve(m, n, 1, true, scalar, kernels_here())) {
         case SolveKernel::ThreadPerRow:
         case SolveKernel::WarpTiles: return "one pass with the product: " + gram(n, scalar);
         case SolveKernel::Corrected: return corrected + "f64 tensor cores (cholesky/solve_right.cuh)";
@@ -93,11 +96,12 @@ std::string KernelNames<Cuda>::solve(Index m, Index n, ScalarKind scalar) {
 }
 template <>
 std::string KernelNames<Cuda>::cholesky(Index n) {
-    return in_words(choose_cholesky(n), "cholesky/factor_gram.cuh", "cuSOLVER's potrf (cholesky/factor_gram.cu)");
+    return in_words(choose_cholesky(n, kernels_here()), "cholesky/factor_gram.cuh",
+                    "cuSOLVER's potrf (cholesky/factor_gram.cu)");
 }
 template <>
 std::string KernelNames<Cuda>::reconstruction(Index n) {
-    return in_words(choose_reconstruction(n), "cholesky/reconstruct_top.cuh",
+    return in_words(choose_reconstruction(n, kernels_here()), "cholesky/reconstruct_top.cuh",
                     "steps of 32 columns and cuBLAS (cholesky/reconstruct_householder.cu)");
 }
 template <>
@@ -110,11 +114,12 @@ std::string KernelNames<Cuda>::orthonormalization() {
 }
 template <>
 std::string KernelNames<Cuda>::inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    return in_words(choose_inner_product(m, k, p, scalar, arithmetic), "products/gram.cuh");
+    return in_words(choose_inner_product(m, k, p, scalar, arithmetic, kernels_here()), "products/gram.cuh");
 }
 template <>
 std::string KernelNames<Cuda>::subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
-    return in_words(choose_subtracted_product(m, k, p, scalar, arithmetic), "products/subtract_product.cuh");
+    return in_words(choose_subtracted_product(m, k, p, scalar, arithmetic, kernels_here()),
+                    "products/subtract_product.cuh");
 }
 
 }  // namespace quoin

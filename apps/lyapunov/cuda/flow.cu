@@ -54,7 +54,7 @@ public:
         const Span span(ctx, "advance");
         const Index n = field_.dimension();
         const std::size_t bytes = flow_bytes<T>(n);
-        const bool in_shared = bytes <= ctx.state().shared_bytes;
+        const bool in_shared = bytes <= static_cast<std::size_t>(ctx.state().kernels.shared_bytes);
         const int blocks = flow_blocks<T>(X.cols, in_shared, ctx.state().multiprocessors);
         Arena::Frame frame(ctx);
         double* const end = frame.take<double>(n);

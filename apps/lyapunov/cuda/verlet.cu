@@ -134,8 +134,8 @@ private:
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(x, q[(count + 1) % 2], m * sizeof(double), cudaMemcpyDeviceToDevice, stream));
         QUOIN_CUDA_CHECK(cudaMemcpyAsync(x + m, p, m * sizeof(double), cudaMemcpyDeviceToDevice, stream));
         if (X.cols > 0)
-            verlet_tangents<T, D>(first, static_cast<int>(count), static_cast<T>(h), X, ctx.state().shared_bytes,
-                                  stream);
+            verlet_tangents<T, D>(first, static_cast<int>(count), static_cast<T>(h), X,
+                                  static_cast<std::size_t>(ctx.state().kernels.shared_bytes), stream);
         return true;
     }
 

@@ -29,7 +29,7 @@
 
 #include <cfloat>
 
-#include "cuda/arch/sm90_dmma.cuh"
+#include "cuda/arch/sm80_dmma.cuh"
 #include "cuda/runtime/launch.hpp"
 #include "quoin/cuda.hpp"
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/arch/levels.cuh"
 #include "cuda/arch/sm90_cluster.cuh"
 
 namespace quoin::cuda::corrected {
@@ -45,16 +46,22 @@ __device__ __forceinline__ std::uint64_t descriptor(const __half* at) {
 /// Gives up a warpgroup's registers beyond `count` a thread, or takes them. By all its warps.
 template <int count>
 __device__ __forceinline__ void keep_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+    QUOIN_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count)));
 }
 template <int count>
 __device__ __forceinline__ void take_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+    QUOIN_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count)));
 }
 
-__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+__device__ __forceinline__ void begin_products() {
+    QUOIN_SM90A(asm volatile("wgmma.fence.sync.aligned;" ::: "memory"));
+}
+__device__ __forceinline__ void commit_products() {
+    QUOIN_SM90A(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"));
+}
+__device__ __forceinline__ void wait_for_products() {
+    QUOIN_SM90A(asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"));
+}
 
 /// Tells the compiler that x changes here. It does not know that products read their operands and write their results
 /// later. Call it for operands before `begin_products`, and for results after `wait_for_products`.
@@ -63,7 +70,7 @@ __device__ __forceinline__ void settle(unsigned& x) { asm volatile("" : "+r"(x):
 
 /// d := (d +) a X for a 64×16 in the warpgroup's registers and X 16×128.
 __device__ __forceinline__ void multiply(float (&d)[64], const unsigned (&a)[4], std::uint64_t X, int accumulate) {
-    asm volatile(
+    QUOIN_SM90A(asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "
@@ -80,13 +87,13 @@ __device__ __forceinline__ void multiply(float (&d)[64], const unsigned (&a)[4],
           "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
           "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
           "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X), "r"(accumulate));
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X), "r"(accumulate)));
 }
 
 /// d := a X, and d := d + a X, the same of 64 columns of X. `transposed`: the image is of Xᵀ, a row for each row of X.
 template <bool transposed = false>
 __device__ __forceinline__ void multiply(float (&d)[32], const unsigned (&a)[4], std::uint64_t X) {
-    asm volatile(
+    QUOIN_SM90A(asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, 0, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "
@@ -95,11 +102,11 @@ __device__ __forceinline__ void multiply(float (&d)[32], const unsigned (&a)[4],
           "=f"(d[9]), "=f"(d[10]), "=f"(d[11]), "=f"(d[12]), "=f"(d[13]), "=f"(d[14]), "=f"(d[15]), "=f"(d[16]),
           "=f"(d[17]), "=f"(d[18]), "=f"(d[19]), "=f"(d[20]), "=f"(d[21]), "=f"(d[22]), "=f"(d[23]), "=f"(d[24]),
           "=f"(d[25]), "=f"(d[26]), "=f"(d[27]), "=f"(d[28]), "=f"(d[29]), "=f"(d[30]), "=f"(d[31])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X), "n"(int(transposed)));
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X), "n"(int(transposed))));
 }
 template <bool transposed = false>
 __device__ __forceinline__ void multiply_add(float (&d)[32], const unsigned (&a)[4], std::uint64_t X) {
-    asm volatile(
+    QUOIN_SM90A(asm volatile(
         "{\n.reg .pred p;\nsetp.eq.b32 p, 0, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "
@@ -108,7 +115,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[32], const unsigned (&a)
           "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
           "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
           "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X), "n"(int(transposed)));
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(X), "n"(int(transposed))));
 }
 
 }  // namespace quoin::cuda::corrected

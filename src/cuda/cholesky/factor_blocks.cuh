@@ -14,7 +14,7 @@
 //
 // A warp takes 16 rows of A as tiles (row_tiles.cuh): in X := A R⁻¹ the order of rows is free.
 
-#include "cuda/arch/sm90_dmma.cuh"
+#include "cuda/arch/sm80_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
 #include "quoin/matrix.hpp"
 

@@ -12,7 +12,7 @@
 //      │   │   │   G   │
 //      └───┴───┴───────┘        G's Schur complement below k; above, the part of R⁻¹ that is known.
 //
-// The triangle, negated, is held in registers, as 16×8 tiles (sm90_dmma.cuh) of 15 warps, up to 11 a warp, every cross
+// The triangle, negated, is held in registers, as 16×8 tiles (sm80_dmma.cuh) of 15 warps, up to 11 a warp, every cross
 // spread over all of them. The 15 warps update the next cross first. A 16th warp then factors its diagonal block, and
 // the 15 finish the update of the step before. One thread a column solves for P. R⁻ᵀ is built only if ‖(RD)⁻¹‖ is
 // demanded.
@@ -40,7 +40,7 @@
 // ‖E‖_F²/2 is less than what Cholesky's own rounding leaves.
 
 #include "cuda/arch/sm70_barriers.cuh"
-#include "cuda/arch/sm90_dmma.cuh"
+#include "cuda/arch/sm80_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
 #include "cuda/elements/warp_sums.cuh"
 #include "cuda/kernel_choice.hpp"

@@ -4,7 +4,7 @@
 //
 //     Q = A Y⁻¹,  Q − S = L U,  T = −U S L⁻ᵀ,  V := L,  R := S R above it
 //
-// Warp w holds the rows 16w … of Q as 16×8 tiles (sm90_dmma.cuh). Step k is one of Gauss and Jordan in place, by blocks
+// Warp w holds the rows 16w … of Q as 16×8 tiles (sm80_dmma.cuh). Step k is one of Gauss and Jordan in place, by blocks
 // of 8 and without pivoting, so that (Q − S)⁻¹ is there at the end, and on the way block row k of U and of L⁻¹ and
 // block column k of L were:
 //
@@ -23,7 +23,7 @@
 // before. 2n³ flops for the elimination, n³ for Q, n³/3 for T, in f64: bound by the tensor cores of one multiprocessor,
 // and by the latency of n reciprocals one after the other.
 
-#include "cuda/arch/sm90_dmma.cuh"
+#include "cuda/arch/sm80_dmma.cuh"
 #include "cuda/cholesky/block_lu.cuh"
 #include "cuda/cholesky/factor_blocks.cuh"
 #include "cuda/elements/warp_sums.cuh"

@@ -27,15 +27,15 @@ constexpr Index max_sketch_segments = 1024;
 /// How a sketch is cut: `cols` columns a block, a warp each, `strips` of them, and `parts` runs of `rows` rows.
 struct SketchGrid {
     int cols, strips, parts;
-    Index rows, bytes;
-    SketchGrid(Index m, int n, int multiprocessors) {
-        constexpr Index max_bytes = 224 * 1024;
+    Index rows, bytes;  ///< bytes 0: a column's sums are more than a block's shared memory
+    SketchGrid(Index m, int n, int multiprocessors, Index max_bytes) {
         const Index s = sketch_rows(n), column_bytes = s * Index(sizeof(double));
         cols = static_cast<int>(std::clamp<Index>(max_bytes / column_bytes, 1, std::min(32, n)));
         strips = ceil_div(n, cols);
         cols = ceil_div(n, strips);
         bytes = cols * column_bytes;
-        const Index resident = std::clamp<Index>(max_bytes / bytes, 1, 64 / cols);
+        if (bytes > max_bytes) bytes = 0;
+        const Index resident = bytes == 0 ? 1 : std::clamp<Index>(max_bytes / bytes, 1, 64 / cols);
         constexpr Index tile = sketch_tile_groups * sketch_group_rows;
         const Index tiles = std::max<Index>(1, ceil_div(m, tile));
         const Index max_parts = std::clamp<Index>(multiprocessors * resident / strips, 1, tiles);
@@ -44,7 +44,8 @@ struct SketchGrid {
     }
 };
 
-template <class T>
+/// `in_shared`: the sums are in shared memory, otherwise in the part.
+template <class T, bool in_shared>
 __global__ void __launch_bounds__(1024)
     sketch_kernel(Index m, int n, const T* A, Index lda, Index seed, Index rows, double* parts) {
     extern __shared__ __align__(16) unsigned char shared[];
@@ -52,7 +53,8 @@ __global__ void __launch_bounds__(1024)
     const int segments = static_cast<int>(sketch_segments(n)), s = static_cast<int>(sketch_rows(n));
     const int column = blockIdx.x * cols + warp;
     if (column >= n) return;
-    double* const sums = reinterpret_cast<double*>(shared) + warp * s;
+    double* const part = parts + (Index(blockIdx.y) * n + column) * s;
+    double* const sums = in_shared ? reinterpret_cast<double*>(shared) + warp * s : part;
     for (int i = lane; i < s; i += 32) sums[i] = 0;
     const Index begin = blockIdx.y * rows, end = min(m, begin + rows);
     const T* const a = A + column * lda;
@@ -96,7 +98,6 @@ __global__ void __launch_bounds__(1024)
             }
         }
     }
-    double* const part = parts + (Index(blockIdx.y) * n + column) * s;
     for (int i = lane; i < s; i += 32) part[i] = 0.5 * sums[i];
 }
 
@@ -104,8 +105,8 @@ __global__ void __launch_bounds__(1024)
 template <class T>
 void sketch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Index seed, const SketchGrid& grid, double* parts) {
     const LaunchShape shape{dim3(grid.strips, grid.parts), dim3(32 * grid.cols), std::size_t(grid.bytes)};
-    launch(ctx.stream(), sketch_kernel<T>, shape, A.rows, static_cast<int>(A.cols), A.data, A.ld, seed, grid.rows,
-           parts);
+    launch(ctx.stream(), grid.bytes > 0 ? sketch_kernel<T, true> : sketch_kernel<T, false>, shape, A.rows,
+           static_cast<int>(A.cols), A.data, A.ld, seed, grid.rows, parts);
 }
 
 }  // namespace quoin::cuda

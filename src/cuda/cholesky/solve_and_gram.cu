@@ -31,15 +31,16 @@ Index scratch_rows(Context<Cuda>& ctx) { return Index(ctx.state().multiprocessor
 /// Blocks of the fused pass, and so parts.
 template <class T>
 int fused_grid(Index m, int n, int multiprocessors) {
-    return choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow ? few_columns_grid<T>(m, n, multiprocessors)
-                                                                      : narrow_grid<T>(m, n, multiprocessors);
+    return n <= few_cols ? few_columns_grid<T>(m, n, multiprocessors) : narrow_grid<T>(m, n, multiprocessors);
 }
 
 /// The longest sum of G: the rows that one accumulator sees, then the lanes and warps of a block, and the parts, in
 /// eights.
 template <class T>
-Index longest_sum(Index m, int n, int multiprocessors) {
-    const bool is_few = choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow, is_fused = is_fused_pass(n);
+Index longest_sum(Index m, int n, int factors, const Context<Cuda>::State& state) {
+    const GramKernel kernel = choose_gram(n, factors, scalar_kind<T>, state.kernels);
+    const bool is_few = kernel == GramKernel::ThreadPerRow, is_fused = kernel < GramKernel::Slabs;
+    const int multiprocessors = state.multiprocessors;
     const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors) : GramGrid(m, n, multiprocessors).blocks;
     const Index at_a_time = is_few ? vector_size<T> : is_fused ? narrow_rows<T> : gram_rows;
     const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
@@ -55,7 +56,7 @@ void by_one_pass(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& Y, Mat
     const int n = static_cast<int>(A.cols), parts = fused_grid<T>(A.rows, n, ctx.state().multiprocessors);
     Arena::Frame frame(ctx);
     double* const sums = G.data ? frame.take<double>(parts * part_size(ceil_div(n, 8), fused_height)) : nullptr;
-    const auto pass = choose_gram(n, scalar_kind<T>) == GramKernel::ThreadPerRow ? few_columns<T> : narrow<T>;
+    const auto pass = n <= few_cols ? few_columns<T> : narrow<T>;
     pass(ctx, A, Y, X, sums, certificate.data);
     if (G.data) sum_gram_parts(ctx, fused_height, parts, sums, G);
 }
@@ -69,13 +70,15 @@ void by_kernels(Context<Cuda>& ctx, InputView<T, Cuda> input, const Factors& Y, 
                 MatrixView<double, Cuda> G, CertificateView<Cuda> certificate) {
     const Index m = input.rows, n = input.cols;
     if (m == 0) return G.data ? sum_gram_parts(ctx, fused_height, 0, nullptr, G) : void();
-    if (is_fused_pass(n)) return by_one_pass<T>(ctx, input, Y, X, G, certificate);
+    const Kernels& kernels = ctx.state().kernels;
+    if (is_fused_pass(n, Y.count, scalar_kind<T>, kernels)) return by_one_pass<T>(ctx, input, Y, X, G, certificate);
     const MatrixView<const T, Cuda> A = input.stored();
     Arena::Frame frame(ctx);
     const GramGrid grid(m, static_cast<int>(n), ctx.state().multiprocessors);
     double* const parts = G.data ? frame.take<double>(grid.parts_size()) : nullptr;
     const auto factor = [&](int i) { return MatrixView<const double, Cuda>{Y.data[i], n, n, Y.ld[i]}; };
-    const bool corrected = choose_solve(m, n, Y.count, certificate.data, scalar_kind<T>) == SolveKernel::Corrected;
+    const bool corrected =
+        choose_solve(m, n, Y.count, certificate.data, scalar_kind<T>, kernels) == SolveKernel::Corrected;
     const double corrected_condition = corrected ? max_corrected_condition(static_cast<int>(n)) : -1.0;
     void* const halves = corrected ? frame.take<char>(corrected_factor_bytes) : nullptr;
     if (corrected) corrected_factor(ctx, factor(0), halves, certificate.data);
@@ -111,9 +114,11 @@ void by_kernels(Context<Cuda>& ctx, InputView<T, Cuda> input, const Factors& Y, 
 /// Whether the kernels read a row-major A: in a pass that fuses solve and product, or if X is not stored.
 template <class T>
 bool reads_rows(Context<Cuda>& ctx, Index n, std::size_t factors, bool stores_x) {
-    if (ctx.state().kernels == Kernels::Plain || factors > max_factors) return false;
-    return is_fused_pass(n) ||
-           (!stores_x && (factors == 0 ? choose_gram(n, scalar_kind<T>) == GramKernel::Slabs : n <= tall_max_cols));
+    const Kernels& kernels = ctx.state().kernels;
+    if (!kernels.tuned || factors > max_factors) return false;
+    const GramKernel kernel = choose_gram(n, static_cast<int>(factors), scalar_kind<T>, kernels);
+    return kernel < GramKernel::Slabs ||
+           (!stores_x && (factors == 0 ? kernel == GramKernel::Slabs : n <= max_solve_cols(scalar_kind<T>, kernels)));
 }
 
 /// Columns up to the first block's end where n columns of more than `most` are cut into equal blocks of multiples of 8.
@@ -126,7 +131,8 @@ Index first_of_blocks(Index n, Index most) {
 template <class T>
 void gram_of(Context<Cuda>& ctx, InputView<T, Cuda> A, MatrixView<double, Cuda> G) {
     const Index n = A.cols;
-    if (choose_gram(n, scalar_kind<T>) != GramKernel::Blocks) return by_kernels<T>(ctx, A, {}, {}, G, {});
+    if (choose_gram(n, 0, scalar_kind<T>, ctx.state().kernels) != GramKernel::Blocks)
+        return by_kernels<T>(ctx, A, {}, {}, G, {});
     const Index half = first_of_blocks(n, (n + 1) / 2);
     const Range left{0, half}, right{half, n};
     gram_of<T>(ctx, A.col_block(left), G.block(left, left));
@@ -139,7 +145,7 @@ void gram_of(Context<Cuda>& ctx, InputView<T, Cuda> A, MatrixView<double, Cuda> 
 template <class T>
 void solve_by_blocks(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<const double, Cuda> R,
                      MatrixView<const T, Cuda> rounded, MatrixView<T, Cuda> X) {
-    const Index n = A.cols, width = first_of_blocks(n, tall_max_cols);
+    const Index n = A.cols, width = first_of_blocks(n, max_solve_cols(scalar_kind<T>, ctx.state().kernels));
     for (Index j = 0; j < n; j += width) {
         const Range before{0, j}, block{j, std::min(n, j + width)};
         const auto X_j = X.col_block(block);
@@ -205,26 +211,29 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
     GramPrecision known{.condition_is_norm = true};
-    if (ctx.state().kernels == Kernels::Plain) {
+    const Kernels& kernels = ctx.state().kernels;
+    if (!kernels.tuned) {
         known.u = known.solve_u = Scalar<double>::u;
         known.longest_sum = static_cast<double>(rows_of_part(ctx, m, n, n));
         return known;
     }
     // The solve refines inverses of 8×8 blocks once (factor_blocks.cuh). It is in f64, whose u is far below f32's.
     known.solves_any_triangle = !std::is_same_v<T, double>;
-    if (choose_gram(n, scalar_kind<T>) == GramKernel::Blocks) {
+    if (choose_gram(n, 0, scalar_kind<T>, kernels) == GramKernel::Blocks) {
         known.u = known.solve_u = Scalar<T>::u;
         // G₁₂ by parts of `longest` rows or fewer; in f64 the kernel makes the diagonal blocks
         Index longest = rows_of_part(ctx, m, n, n);
         if (std::is_same_v<T, double>)
-            longest = std::max(longest, longest_sum<T>(m, tall_max_cols, ctx.state().multiprocessors));
+            longest = std::max(
+                longest, longest_sum<T>(m, static_cast<int>(max_gram_cols(scalar_kind<T>, kernels)), 0, ctx.state()));
         known.longest_sum = static_cast<double>(longest);
         return known;
     }
     const int width = static_cast<int>(n);
     known.u = known.solve_u = Scalar<double>::u;
-    known.longest_sum = static_cast<double>(longest_sum<T>(m, width, ctx.state().multiprocessors));
-    if (n > tall_max_cols) {
+    known.longest_sum = static_cast<double>(
+        std::max(longest_sum<T>(m, width, 0, ctx.state()), longest_sum<T>(m, width, max_factors, ctx.state())));
+    if (n > max_solve_cols(scalar_kind<T>, kernels)) {
         known.max_condition_of_solve = max_corrected_condition(width);
         known.solve_u = Scalar<T>::u;
     }
@@ -244,8 +253,9 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
     }
     const MatrixView<const T, D> A = input.stored();
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
-    if (ctx.state().kernels == Kernels::Plain) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
-    const SolveKernel kernel = choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>);
+    if (!ctx.state().kernels.tuned) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
+    const SolveKernel kernel =
+        choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>, ctx.state().kernels);
     if (kernel < SolveKernel::Blocks) {
         Factors Y;
         for (const auto& R : factors) {

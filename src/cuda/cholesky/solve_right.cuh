@@ -105,7 +105,7 @@ void solve_right(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<con
     const int n = static_cast<int>(A.cols);
     const auto blocks =
         static_cast<unsigned>(std::min<Index>(ctx.state().multiprocessors, ceil_div(A.rows, Index(16))));
-    with_constant<5, 12>(ceil_div(n, 16), [&](auto pairs) {
+    with_constant<3, 12>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;
         constexpr std::size_t bytes = sizeof(double) * 64 * factor_block_count(col_tiles);
         launch(ctx.stream(), solve_right_kernel<T, col_tiles>, {blocks, solve_warps * 32, bytes}, A.rows, n, A.data,

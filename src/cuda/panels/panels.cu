@@ -98,7 +98,7 @@ void apply_by_blocks(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Mat
 /// C := op(H) C, with the whole T, and a copy of V that has its unit triangle, or of that triangle alone.
 template <class T>
 void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, MatrixView<const T, Cuda> Tf,
-                   MatrixView<T, Cuda> C) {
+                   MatrixView<T, Cuda> C, Arithmetic arithmetic = Arithmetic::Native) {
     using Tuned = Tuning<Cuda>;
     const Index m = V.rows, k = V.cols, p = C.cols;
     const bool all = m * k * Index(sizeof(T)) <= Tuned::max_copied_bytes;
@@ -110,11 +110,11 @@ void apply_by_gemm(Context<Cuda>& ctx, Op op, MatrixView<const T, Cuda> V, Matri
     copy_unit_lower<T>(ctx, V, L);
     const auto C1 = C.row_block(copied), C2 = C.row_block(rest);
     // W = VᵀC;  W := op(T) W;  C −= V W
-    multiply_transposed<T>(ctx, L, C1, W);
-    if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C2, W, true);
+    multiply_transposed<T>(ctx, L, C1, W, false, arithmetic);
+    if (rest.size() > 0) multiply_transposed<T>(ctx, V.row_block(rest), C2, W, true, arithmetic);
     gemm<T>(ctx, op, Op::None, 1, Tf, W, 0, TW);
-    subtract_product<T>(ctx, L, TW, C1);
-    if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C2);
+    subtract_product<T>(ctx, L, TW, C1, arithmetic);
+    if (rest.size() > 0) subtract_product<T>(ctx, V.row_block(rest), TW, C2, arithmetic);
 }
 
 /// C := HᵀC = C − S (VᵀC), with a copy of V that has its unit triangle; T₁₂ := −CᵀV T of the C on entry, where asked
@@ -166,7 +166,7 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     const auto rest = V.row_block({k, V.rows});
     const auto multiply_rest = [&] {
         if constexpr (std::is_same_v<T, float>) {
-            if (k >= min_corrected_gram && ctx.state().kernels == Kernels::Tuned) {
+            if (k >= min_corrected_gram && ctx.state().kernels.tuned && ctx.state().kernels.warpgroups) {
                 return multiply_corrected(ctx, corrected_operand(ctx, frame, Op::Transpose, false, rest, nullptr), rest,
                                           G);
             }
@@ -229,6 +229,7 @@ void apply_panel(Context<D>& ctx, Op op, View<const T, D> V, View<const T, D> Tf
                 apply_corrected(ctx, corrected_reflectors(ctx, frame, op, V, Tf), C);
             }
             return;
+        case UpdateKernel::Halves: return apply_by_gemm<T>(ctx, op, V, Tf, C, arithmetic);
         case UpdateKernel::Gemm: return apply_by_gemm<T>(ctx, op, V, Tf, C);
         case UpdateKernel::GemmByBlocks: return apply_by_blocks<T>(ctx, op, V, Tf, C);
     }

@@ -45,13 +45,6 @@ __global__ void __launch_bounds__(move_threads)
     }
 }
 
-template <class T>
-T* zeros(Context<Cuda>& ctx, Arena::Frame& frame, Index count) {
-    T* const p = frame.take<T>(count);
-    QUOIN_CUDA_CHECK(cudaMemsetAsync(p, 0, static_cast<std::size_t>(count) * sizeof(T), ctx.stream()));
-    return p;
-}
-
 }  // namespace
 
 template <class T, class D>
@@ -75,7 +68,7 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
     const Index messages = (h + per_message - 1) / per_message;
     const auto bytes = static_cast<std::size_t>((most + 1) * messages * Index{sizeof(Numbers<T>)} +
                                                 most * Index{sizeof(PivotState<T>)});
-    const bool in_shared = bytes + 1024 <= ctx.state().shared_bytes;
+    const bool in_shared = static_cast<Index>(bytes) + 1024 <= ctx.state().kernels.shared_bytes;
     PivotedPanel<T> panel{columns,
                           static_cast<int>(width),
                           tolerance,
@@ -116,7 +109,7 @@ void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, 
         from[s] = order.data[j];
     });
     const auto bytes = static_cast<std::size_t>(moving) * moved_rows * sizeof(T);
-    if (bytes <= ctx.state().shared_bytes && m > 1) {
+    if (static_cast<Index>(bytes) <= ctx.state().kernels.shared_bytes && m > 1) {
         const auto blocks = static_cast<unsigned>(std::min<Index>((m + moved_rows - 1) / moved_rows, 1 << 20));
         return launch(ctx.stream(), move_columns_kernel<T>, {blocks, move_threads, bytes}, A, count, to, from);
     }

@@ -16,7 +16,7 @@
 // Thread (x, y) of a block sums parts y, y + 8, … of one element; the eight sums are added in order. Reads are
 // coalesced. Bound by memory (L2, mostly): count · part_size · 8 bytes.
 
-#include "cuda/arch/sm90_dmma.cuh"
+#include "cuda/arch/sm80_dmma.cuh"
 #include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/launch.hpp"
 #include "cuda/runtime/state.hpp"

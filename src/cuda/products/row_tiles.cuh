@@ -1,10 +1,10 @@
 #pragma once
 
-// 16 rows of a matrix as tiles 16×8 (sm90_dmma.cuh) of a warp, widened to f64: rows g and g + 8 of a tile are the
+// 16 rows of a matrix as tiles 16×8 (sm80_dmma.cuh) of a warp, widened to f64: rows g and g + 8 of a tile are the
 // matrix's rows 2g and 2g + 1, so that a lane reads and writes pairs. For products that allow any order of rows.
 
 #include "cuda/arch/sm70_registers.cuh"
-#include "cuda/arch/sm90_dmma.cuh"
+#include "cuda/arch/sm80_dmma.cuh"
 #include "quoin/matrix.hpp"
 
 namespace quoin::cuda {

@@ -1,11 +1,8 @@
 // The life of a context: its own stream and its side streams, handles of libraries, progress and trace.
 
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <utility>
 
-#include "cuda/kernel_choice.hpp"
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/solver.hpp"
@@ -53,20 +50,8 @@ void Context<Cuda>::attach(Trace* trace) {
 }
 Trace* Context<Cuda>::trace() const { return state_->trace; }
 
-namespace {
-
-cuda::Kernels wanted_kernels() {
-    const char* wish = std::getenv("QUOIN_KERNELS");
-    return wish && std::strcmp(wish, "plain") == 0 ? cuda::Kernels::Plain : cuda::Kernels::Tuned;
-}
-
-}  // namespace
-
-Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), kernels(wanted_kernels()), queue_(queue) {
-    int bytes;
+Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), kernels(cuda::kernels_here()), queue_(queue) {
     QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, queue.device));
-    QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, queue.device));
-    shared_bytes = static_cast<std::size_t>(bytes);
 }
 
 Context<Cuda>::State::~State() {

@@ -22,6 +22,14 @@ void lift_limits(const void* kernel) {
     lifted.emplace(device, kernel);
 }
 
+Index resident_blocks(const void* kernel, const LaunchShape& shape) {
+    lift_limits(kernel);
+    int blocks = 0;
+    const auto threads = static_cast<int>(shape.block.x * shape.block.y * shape.block.z);
+    check_kernel(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shape.shared), kernel);
+    return blocks;
+}
+
 void check_kernel(cudaError_t status, const void* kernel) {
     if (status == cudaSuccess) return;
     const char* name = nullptr;

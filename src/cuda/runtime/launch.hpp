@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda/runtime/error.hpp"
+#include "quoin/matrix.hpp"
 
 namespace quoin::cuda {
 
@@ -18,8 +19,15 @@ struct LaunchShape {
 /// Allows blocks of `kernel` all shared memory of the current device, and clusters of any size. Does so once for each
 /// kernel and device, because the limit belongs to the kernel, and another thread's launch must not find it lowered.
 void lift_limits(const void* kernel);
+/// Returns how many blocks of `kernel`, of a launch of this shape, share a multiprocessor.
+Index resident_blocks(const void* kernel, const LaunchShape& shape);
 /// Throws DeviceFailure with the kernel's name unless `status` is success.
 void check_kernel(cudaError_t status, const void* kernel);
+
+template <class... Parameters>
+Index resident_blocks(void (*kernel)(Parameters...), const LaunchShape& shape) {
+    return resident_blocks(reinterpret_cast<const void*>(kernel), shape);
+}
 
 /// Launches kernel(arguments…), from any thread. Throws DeviceFailure if that fails.
 template <class... Parameters, class... Arguments>

@@ -106,14 +106,15 @@ Arena::~Arena() {
 
 void* Arena::take(std::size_t bytes) {
     bytes = (bytes + 255) / 256 * 256;
-    wanted_ += bytes;
+    peak_ = std::max(peak_, used_ + extra_bytes_ + bytes);
     if (used_ + bytes <= size_) {
         void* p = base_ + used_;
         used_ += bytes;
         return p;
     }
-    extra_.push_back(detail::allocate_device(queue_, bytes));
-    return extra_.back();
+    extra_.push_back({detail::allocate_device(queue_, bytes), bytes});
+    extra_bytes_ += bytes;
+    return extra_.back().data;
 }
 
 void Arena::limit(std::size_t bytes) {
@@ -129,23 +130,24 @@ void Arena::limit(std::size_t bytes) {
 
 void Arena::release(std::size_t used, std::size_t extra) noexcept {
     while (extra_.size() > extra) {
-        detail::free_device(queue_, extra_.back());
+        detail::free_device(queue_, extra_.back().data);
+        extra_bytes_ -= extra_.back().bytes;
         extra_.pop_back();
     }
     used_ = used;
     if (used_ == 0 && extra_.empty()) {
-        if (wanted_ > size_) {
+        if (peak_ > size_) {
             detail::free_device(queue_, base_);
             base_ = nullptr;
             size_ = 0;
             try {
-                base_ = static_cast<char*>(detail::allocate_device(queue_, wanted_));
-                size_ = wanted_;
+                base_ = static_cast<char*>(detail::allocate_device(queue_, peak_));
+                size_ = peak_;
             } catch (const Error&) {
                 // the next call finds out whether there is memory for it
             }
         }
-        wanted_ = 0;
+        peak_ = 0;
     }
 }
 

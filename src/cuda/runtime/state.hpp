@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/runtime/error.hpp"
+#include "cuda/runtime/kernels.hpp"
 #include "quoin/cuda.hpp"
 
 // as in cublas_v2.h and cusolverDn.h, which take long to compile
@@ -30,8 +31,6 @@ struct DeviceQueue {
 }  // namespace detail
 
 namespace cuda {
-
-enum class Kernels : int;  // kernel_choice.hpp
 
 /// Workspace of one context, as the host's Arena: frames nest, and what one call needed beyond the arena's size becomes
 /// part of it before the next call. Memory returns in stream order: a frame may end before its work is done.
@@ -75,9 +74,14 @@ private:
 
     detail::DeviceQueue& queue_;
     char* base_ = nullptr;
-    std::size_t size_ = 0, used_ = 0, wanted_ = 0;
+    struct Extra {
+        void* data;
+        std::size_t bytes;
+    };
+    std::size_t size_ = 0, used_ = 0;
+    std::size_t extra_bytes_ = 0, peak_ = 0;  // the most that was used at once, extras included, since it was empty
     bool limited_ = false;
-    std::vector<void*> extra_;  // taken beyond `size_`
+    std::vector<Extra> extra_;  // taken beyond `size_`
 };
 
 class Staging;
@@ -123,7 +127,6 @@ struct Context<Cuda>::State {
 
     cuda::Arena arena;
     int multiprocessors = 0;
-    std::size_t shared_bytes = 0;  ///< that a block may ask for
     const cuda::Kernels kernels;
 
     cublasHandle_t blas();
@@ -223,5 +226,17 @@ private:
 
 inline cuda::Arena::Frame::Frame(Context<Cuda>& ctx)
     : arena_(ctx.state().arena), used_(arena_.used_), extra_(arena_.extra_.size()) {}
+
+namespace cuda {
+
+/// Returns `count` elements of the frame, whose bytes are zeros when the stream comes there.
+template <class T>
+T* zeros(Context<Cuda>& ctx, Arena::Frame& frame, Index count) {
+    T* const p = frame.take<T>(count);
+    QUOIN_CUDA_CHECK(cudaMemsetAsync(p, 0, static_cast<std::size_t>(count) * sizeof(T), ctx.stream()));
+    return p;
+}
+
+}  // namespace cuda
 
 }  // namespace quoin

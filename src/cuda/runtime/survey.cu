@@ -1,6 +1,13 @@
-// Surveys the machine's GPUs by the driver.
+// Surveys the machine's GPUs by the driver, and what the kernels may use on one.
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
 
 #include "cuda/runtime/error.hpp"
+#include "cuda/runtime/state.hpp"
 
 namespace quoin {
 namespace {
@@ -9,6 +16,11 @@ namespace {
 __global__ void probe_kernel() {}
 
 std::string problem_of(cudaError_t status) { return status == cudaSuccess ? "" : cudaGetErrorString(status); }
+std::string no_kernels_for(const Gpu& gpu) {
+    return "this libquoin has no kernels for GPUs of compute capability " + std::to_string(gpu.capability_major) + "." +
+           std::to_string(gpu.capability_minor) +
+           ": CMAKE_CUDA_ARCHITECTURES says which it is compiled for, 8.0 at the earliest";
+}
 
 /// Describes the current device.
 Gpu describe(int device) {
@@ -23,12 +35,40 @@ Gpu describe(int device) {
         status = cudaMemGetInfo(&gpu.memory.free, &gpu.memory.total);
     }
     if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, probe_kernel);
-    gpu.problem = problem_of(status);
+    gpu.problem = status == cudaErrorNoKernelImageForDevice ? no_kernels_for(gpu) : problem_of(status);
     cudaGetLastError();
     return gpu;
 }
 
 }  // namespace
+
+cuda::Kernels cuda::kernels_here() {
+    static std::mutex mutex;
+    static std::map<int, Kernels> known;
+    int device = 0, bytes = 0;
+    if (cudaGetDevice(&device) != cudaSuccess) {
+        cudaGetLastError();
+        return {};
+    }
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(device); found != known.end()) return found->second;
+    if (const std::string problem = describe(device).problem; !problem.empty()) throw DeviceFailure(problem);
+    cudaFuncAttributes attributes;
+    QUOIN_CUDA_CHECK(cudaFuncGetAttributes(&attributes, probe_kernel));
+    QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    const int compiled_for = attributes.ptxVersion;  // arch/levels.cuh has the same conditions
+    Kernels kernels;
+    kernels.clusters = compiled_for >= 90 && compiled_for < 120;
+    kernels.warpgroups = compiled_for == 90;
+    kernels.shared_bytes = bytes;
+    const char* const wish = std::getenv("QUOIN_KERNELS");
+    if (wish && std::strcmp(wish, "plain") == 0) kernels.tuned = false;
+    if (wish && std::strcmp(wish, "rtx") == 0) {
+        if (kernels.clusters) throw DeviceFailure("QUOIN_KERNELS=rtx needs kernels that were compiled for sm_80");
+        kernels.shared_bytes = std::min(kernels.shared_bytes, rtx_kernels.shared_bytes);
+    }
+    return known[device] = kernels;
+}
 
 GpuSurvey survey_gpus() {
     GpuSurvey survey;

@@ -18,16 +18,24 @@ void with_kernel(int row, Work work) {
     with_row<table.size()>(row, [&](auto i) { work(RowsKernel<T, table[i].cols, table[i].rows, table[i].threads>()); });
 }
 
-/// The launch of `count` clusters for m rows each, with `columns` of V in shared memory.
-template <class K>
-LaunchShape shape_of(Index m, Index count, int columns) {
+/// Launches kernel(arguments…, cluster) with `count` clusters for m rows each, and `columns` of V in shared memory.
+template <class K, class Kernel, class... Arguments>
+void launch_clusters(Context<Cuda>& ctx, Kernel kernel, Index m, Index count, int columns,
+                     const Arguments&... arguments) {
+    const bool has_clusters = ctx.state().kernels.clusters;
+    const Index max_blocks = has_clusters ? max_row_blocks : max_boxed_row_blocks;
     constexpr Index threads = std::min(256, K::max_threads);
     Index blocks = 1;
-    while (blocks < max_row_blocks && blocks * threads * K::R < m) blocks *= 2;
+    while (blocks < max_blocks && blocks * threads * K::R < m) blocks *= 2;
     const Index each = ceil_div(ceil_div(m, blocks * K::R), Index(32)) * 32;
-    return {static_cast<unsigned>(count * blocks), static_cast<unsigned>(each),
-            static_cast<std::size_t>(each) * K::R * columns * sizeof(typename K::Scalar),
-            static_cast<unsigned>(blocks)};
+    Arena::Frame frame(ctx);
+    RowsCluster cluster{static_cast<int>(blocks), nullptr};
+    if (!has_clusters && blocks > 1)
+        cluster.boxes = zeros<Message>(ctx, frame, count * RowsCluster::messages(cluster.blocks, K::N));
+    const LaunchShape shape{static_cast<unsigned>(count * blocks), static_cast<unsigned>(each),
+                            static_cast<std::size_t>(each) * K::R * columns * sizeof(typename K::Scalar),
+                            has_clusters ? static_cast<unsigned>(blocks) : 0};
+    launch(ctx.stream(), kernel, shape, arguments..., cluster);
 }
 
 }  // namespace
@@ -41,8 +49,8 @@ void factor(Context<Cuda>& ctx, int row, const BatchSize& size, const BatchEntri
                             : out.form_q           ? factor_rows_kernel<K, RowsKept::QR>
                                                    : factor_rows_kernel<K, RowsKept::R>;
         const bool holds_v = out.kept == Factor::VR || out.form_q;
-        launch(ctx.stream(), kernel, shape_of<K>(size.m, size.count, holds_v ? size.k : 0), size, A, out.first,
-               out.second, check);
+        launch_clusters<K>(ctx, kernel, size.m, size.count, holds_v ? size.k : 0, size, A, out.first, out.second,
+                           check);
     });
 }
 
@@ -52,8 +60,8 @@ void apply(Context<Cuda>& ctx, const BatchSize& size, const T* X, const T* tau, 
     if (size.count == 0 || p == 0) return;
     const int row = cluster_row(size.m, cluster_cols_at_once(size.m, p, scalar_kind<T>), scalar_kind<T>);
     with_kernel<T>(row, [&]<class K>(K) {
-        launch(ctx.stream(), apply_rows_kernel<K>, shape_of<K>(size.m, size.count * ceil_div(p, Index(K::N)), 0), size,
-               X, tau, transpose, p, from, upper, to);
+        launch_clusters<K>(ctx, apply_rows_kernel<K>, size.m, size.count * ceil_div(p, Index(K::N)), 0, size, X, tau,
+                           transpose, p, from, upper, to);
     });
 }
 

@@ -17,8 +17,8 @@
 // Bound by latency: a column costs a dot product, a barrier and a way through the cluster, a square root and a division
 // one after the other.
 
-#include <cooperative_groups.h>
-
+#include "cuda/arch/levels.cuh"
+#include "cuda/arch/sm70_messages.cuh"
 #include "cuda/arch/sm90_cluster.cuh"
 #include "cuda/elements/batch_entries.cuh"
 #include "cuda/elements/warp_sums.cuh"
@@ -41,11 +41,14 @@ struct alignas(R * sizeof(T) < 16 ? R * sizeof(T) : 16) HeldRows {
     T at[R];
 };
 
+/// Blocks of a cluster of the kernels as they were compiled.
+inline constexpr int held_row_blocks = compiled_for_clusters ? max_row_blocks : max_boxed_row_blocks;
+
 /// Partial sums of every warp and block (0 if absent), then row j. Double-buffered.
 template <class K>
 struct RowsShared {
     using T = typename K::Scalar;
-    T of_warps[2][K::max_warps + 1][K::N], of_blocks[2][max_row_blocks + 1][K::N];
+    T of_warps[2][K::max_warps + 1][K::N], of_blocks[2][held_row_blocks + 1][K::N];
     T r[K::N][K::N], tau[K::N];  ///< R row by row
     Mailbox mailboxes[2];
 };
@@ -70,26 +73,38 @@ __device__ __forceinline__ T join_column(const T (&parts)[rows][N], int c, Combi
     return combine(combine(x[0], x[1]), combine(x[2], x[3]));
 }
 
+/// The blocks of a cluster, and where a GPU has none their messages, zeros on entry: in each of two buffers, the
+/// columns of each block's sums, then those of row j.
+struct RowsCluster {
+    int blocks;
+    Message* boxes;
+
+    static constexpr Index messages(int blocks, int cols) { return Index(2) * (blocks + 1) * cols; }
+};
+
 /// A thread of a cluster that holds a matrix.
 template <class K>
 class RowsThread {
 public:
     using T = typename K::Scalar;
 
-    __device__ explicit RowsThread(RowsShared<K>& shared)
-        : s(shared), warp(threadIdx.x / 32), lane(threadIdx.x % 32), warps(blockDim.x / 32) {
-        const auto cluster = cooperative_groups::this_cluster();
-        blocks = static_cast<int>(cluster.num_blocks());
-        rank = static_cast<int>(cluster.block_rank());
+    __device__ RowsThread(RowsShared<K>& shared, const RowsCluster& cluster)
+        : s(shared),
+          warp(threadIdx.x / 32),
+          lane(threadIdx.x % 32),
+          warps(blockDim.x / 32),
+          blocks(cluster.blocks),
+          rank(blockIdx.x % cluster.blocks),
+          boxes_(cluster.boxes + blockIdx.x / cluster.blocks * RowsCluster::messages(cluster.blocks, K::N)) {
         T* const parts = &s.of_warps[0][0][0];
         for (int x = threadIdx.x; x < int(sizeof(s.of_warps) + sizeof(s.of_blocks)) / int(sizeof(T)); x += blockDim.x)
             parts[x] = 0;
-        if (threadIdx.x < 2) s.mailboxes[threadIdx.x].open();
-        blocks > 1 ? cluster.sync() : __syncthreads();
+        if (compiled_for_clusters && threadIdx.x < 2) s.mailboxes[threadIdx.x].open();
+        wait_for_all();
     }
     /// Nobody leaves while its shared memory may still be written.
     __device__ ~RowsThread() {
-        if (blocks > 1) cooperative_groups::this_cluster().sync();
+        if (blocks > 1) wait_for_all();
     }
     __device__ int row(int r) const { return (rank * K::R + r) * int(blockDim.x) + int(threadIdx.x); }
 
@@ -113,29 +128,53 @@ public:
         auto& of_blocks = s.of_blocks[round % 2];
         auto& mailbox = s.mailboxes[round % 2];
         if (lane < P) of_warps[warp][c] = sum;
-        if (blocks > 1 && threadIdx.x == 0) mailbox.expect(static_cast<std::uint32_t>(blocks + 1) * P * sizeof(T));
+        if (compiled_for_clusters && blocks > 1 && threadIdx.x == 0)
+            mailbox.expect(static_cast<std::uint32_t>(blocks + 1) * P * sizeof(T));
         __syncthreads();
         sum = warps <= 8 ? join_column<8>(of_warps, c, combine) : join_column<K::max_warps>(of_warps, c, combine);
         row = of_warps[K::max_warps][c];
         if (blocks > 1) {
-            for (int peer = warp; peer < blocks; peer += warps) {
-                if (lane < P) mailbox.send(peer, &of_blocks[rank][c], sum);
-                if (lane < P && rank == 0) mailbox.send(peer, &of_blocks[max_row_blocks][c], row);
+            if constexpr (compiled_for_clusters) {
+                for (int peer = warp; peer < blocks; peer += warps) {
+                    if (lane < P) mailbox.send(peer, &of_blocks[rank][c], sum);
+                    if (lane < P && rank == 0) mailbox.send(peer, &of_blocks[held_row_blocks][c], row);
+                }
+                mailbox.receive(static_cast<int>(round / 2));
+            } else {
+                Message* const boxes = boxes_ + round % 2 * (blocks + 1) * K::N + lane;
+                const unsigned label = round + 1;
+                if (warp == 0 && lane < P) {
+                    store_message(boxes + rank * K::N, {bits_of(sum), 0, label});
+                    if (rank == 0) store_message(boxes + blocks * K::N, {bits_of(row), 0, label});
+                }
+                for (int of = warp; of <= blocks && lane < P; of += warps) {
+                    Message received[1];
+                    load_messages(received, boxes + of * K::N, 0, label);
+                    of_blocks[of < blocks ? of : held_row_blocks][c] = from_bits<T>(received[0].payload);
+                }
+                __syncthreads();
             }
-            mailbox.receive(static_cast<int>(round / 2));
             sum = blocks <= 4 ? join_column<4>(of_blocks, c, combine)
-                              : join_column<max_row_blocks>(of_blocks, c, combine);
-            row = of_blocks[max_row_blocks][c];
+                              : join_column<held_row_blocks>(of_blocks, c, combine);
+            row = of_blocks[held_row_blocks][c];
         }
         ++round;
         return sum;
     }
 
     RowsShared<K>& s;
-    const int warp, lane, warps;
-    int blocks, rank;
+    const int warp, lane, warps, blocks, rank;
 
 private:
+    __device__ void wait_for_all() {
+        if (compiled_for_clusters && blocks > 1) {
+            wait_for_cluster();
+        } else {
+            __syncthreads();
+        }
+    }
+
+    Message* const boxes_;
     unsigned round = 0;
 };
 
@@ -276,14 +315,14 @@ template <class K, RowsKept kept>
 __global__ void __launch_bounds__(K::max_threads)
     factor_rows_kernel(BatchSize size, BatchEntries<const typename K::Scalar> A,
                        BatchEntries<typename K::Scalar> first_out, BatchEntries<typename K::Scalar> second_out,
-                       FiniteCheck check) {
+                       FiniteCheck check, RowsCluster cluster) {
     using T = typename K::Scalar;
     using Held = HeldRows<T, K::R>;
     constexpr int N = K::N, R = K::R;
     extern __shared__ __align__(16) unsigned char memory[];
     Held* const v = reinterpret_cast<Held*>(memory) + threadIdx.x;  // column j of V at j·threads
     __shared__ RowsShared<K> shared;
-    RowsThread<K> me(shared);
+    RowsThread<K> me(shared, cluster);
     const int threads = blockDim.x, lane = me.lane;
     const Index b = blockIdx.x / me.blocks;
     T a[R][N], largest[N] = {}, unused;
@@ -365,11 +404,11 @@ template <class K>
 __global__ void __launch_bounds__(K::max_threads)
     apply_rows_kernel(BatchSize size, const typename K::Scalar* X, const typename K::Scalar* tau, bool transpose,
                       Index p, BatchEntries<const typename K::Scalar> from, bool upper,
-                      BatchEntries<typename K::Scalar> to) {
+                      BatchEntries<typename K::Scalar> to, RowsCluster cluster) {
     using T = typename K::Scalar;
     constexpr int N = K::N, R = K::R;
     __shared__ RowsShared<K> shared;
-    RowsThread<K> me(shared);
+    RowsThread<K> me(shared, cluster);
     const Index strips = (p + N - 1) / N, of = blockIdx.x / me.blocks, b = of / strips, first = of % strips * N;
     const T* const V = X + b * size.ld * size.n;
     T c[R][N], x[R], next[R];

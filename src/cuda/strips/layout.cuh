@@ -6,7 +6,9 @@
 // blocks holds tiles w, w + W, …; lane 4g + q has of a tile C(2q + e, 8h + g), e < 2, h < Width/8. The tensor cores
 // take that as operand B of VᵀC, in f32 of two tiles at once, and as accumulator of Cᵀ − UᵀVᵀ: C never moves.
 
+#include "cuda/arch/levels.cuh"
 #include "cuda/arch/sm70_barriers.cuh"
+#include "cuda/arch/sm70_messages.cuh"
 #include "cuda/arch/sm70_registers.cuh"
 #include "cuda/arch/sm90_cluster.cuh"
 #include "cuda/elements/batch_entries.cuh"
@@ -50,15 +52,6 @@ struct Strip {
 /// Warps of reflectors_by_gram.cuh that share the rows of R; an equal number shares the rows of C₁ and Λ⁻¹.
 inline constexpr int chain_warps = 4;
 
-/// Messages between the blocks of a cluster, `count` numbers each at most. Double-buffered.
-template <class T, int count, int cluster>
-struct ClusterInbox {
-    alignas(16) T from[2][cluster][count];
-    Mailbox mailbox[2];
-};
-template <class T, int count>
-struct ClusterInbox<T, count, 1> {};
-
 template <class S>
 struct StripShared {
     using T = typename S::Scalar;
@@ -88,14 +81,31 @@ struct StripShared {
     int exponent[S::columns];
     Index ticket;
     int ready_v, ready_t;
-    ClusterInbox<T, exchanged, S::cluster> inbox;
 };
+
+/// What the other blocks of the cluster send to this one, in shared memory behind StripShared. Double-buffered.
+template <class S>
+struct ClusterInbox {
+    using T = typename S::Scalar;
+    alignas(16) T from[2][S::cluster][StripShared<S>::exchanged];
+    Mailbox mailbox[2];
+};
+/// Messages in global memory of a cluster on a GPU that has none: in each of two buffers, each block's `box_senders`
+/// first and second halves of 16 bytes.
+template <class S>
+inline constexpr int box_senders = StripShared<S>::exchanged / vector_size<typename S::Scalar>;
+template <class S>
+inline constexpr int boxed_messages = S::cluster > 1 ? 2 * S::cluster * 2 * box_senders<S> : 0;
+/// Bytes of shared memory of a block.
+template <class S>
+constexpr std::size_t shared_bytes_of(bool has_clusters) {
+    return sizeof(StripShared<S>) + (has_clusters && S::cluster > 1 ? sizeof(ClusterInbox<S>) : 0);
+}
 
 /// The number of this block in its cluster.
 template <class S>
 __device__ __forceinline__ int cluster_rank() {
-    if constexpr (S::cluster > 1) return rank_in_cluster();
-    return 0;
+    return blockIdx.x % S::cluster;
 }
 
 /// Where a thread is in its strip.
@@ -228,21 +238,39 @@ class Cluster {
 public:
     using T = typename S::Scalar;
 
-    __device__ explicit Cluster(StripShared<S>& s) : s_(s) {
-        if constexpr (S::cluster > 1) {
+    /// `boxes`: zeros, boxed_messages<S> for each cluster of the grid, where the GPU has no clusters. All blocks run
+    /// when it returns. So a block that waits for another one never keeps it from its place on the device, and a
+    /// cluster whose blocks are not all there has no ticket.
+    __device__ Cluster(StripShared<S>& s, Message* boxes)
+        : s_(s), boxes_(boxes + blockIdx.x / S::cluster * Index(boxed_messages<S>)) {
+        if constexpr (S::cluster > 1 && compiled_for_clusters) {
             if (threadIdx.x == 0) {
-                for (auto& mailbox : s.inbox.mailbox) mailbox.open();
+                for (auto& mailbox : inbox().mailbox) mailbox.open();
             }
-            wait_for_all();
-        }
-    }
-    /// Every block's writes come before what any block does next.
-    __device__ __forceinline__ static void wait_for_all() {
-        if constexpr (S::cluster > 1) {
             wait_for_cluster();
         } else {
-            __syncthreads();
+            exchange<1>({}, Plus());
         }
+    }
+    /// Returns the next ticket, which the first block takes. Starts and ends with a barrier of the block.
+    __device__ __forceinline__ Index next_ticket(unsigned long long* next) {
+        constexpr int N = 2, digits = 24;  // two numbers, each exact in f32
+        Vector<T> mine = {};
+        __syncthreads();
+        if (threadIdx.x == 0 && cluster_rank<S>() == 0) {
+            const unsigned long long ticket = atomicAdd(next, 1ull);
+#pragma unroll
+            for (int x = 0; x < N; ++x) mine.at[x] = static_cast<T>(ticket >> x * digits & ((1 << digits) - 1));
+        }
+        mine = exchange<1>(mine, Plus());
+        if (threadIdx.x == 0) {
+            Index ticket = 0;
+#pragma unroll
+            for (int x = 0; x < N; ++x) ticket += static_cast<Index>(mine.at[x]) << x * digits;
+            s_.ticket = ticket;
+        }
+        __syncthreads();
+        return s_.ticket;
     }
     /// Exchanges 16 bytes of each of the first `senders` threads, and combines the values of all blocks pairwise in
     /// rank order.
@@ -252,19 +280,13 @@ public:
         static_assert(S::cluster == 1 || (senders <= S::threads && senders * N <= StripShared<S>::exchanged));
         Vector<T> result = mine;
         if constexpr (S::cluster > 1) {
-            auto& inbox = s_.inbox;
-            auto& mailbox = inbox.mailbox[round_ % 2];
-            auto& from = inbox.from[round_ % 2];
             if (threadIdx.x < senders) {
-                if (threadIdx.x == 0) mailbox.expect(S::cluster * senders * 16);
-#pragma unroll
-                for (int peer = 0; peer < S::cluster; ++peer)
-                    mailbox.send(peer, from[cluster_rank<S>()] + N * threadIdx.x, mine);
-                mailbox.receive(round_ / 2);
                 Vector<T> of[S::cluster];
-#pragma unroll
-                for (int peer = 0; peer < S::cluster; ++peer)
-                    of[peer] = *reinterpret_cast<const Vector<T>*>(from[peer] + N * threadIdx.x);
+                if constexpr (compiled_for_clusters) {
+                    send_to_inboxes<senders>(mine, of);
+                } else {
+                    leave_in_boxes(mine, of);
+                }
 #pragma unroll
                 for (int apart = 1; apart < S::cluster; apart *= 2) {
 #pragma unroll
@@ -312,7 +334,42 @@ public:
     }
 
 private:
+    __device__ __forceinline__ ClusterInbox<S>& inbox() { return *reinterpret_cast<ClusterInbox<S>*>(&s_ + 1); }
+    /// of := what the blocks have sent to this one.
+    template <int senders>
+    __device__ __forceinline__ void send_to_inboxes(const Vector<T>& mine, Vector<T> (&of)[S::cluster]) {
+        auto& mailbox = inbox().mailbox[round_ % 2];
+        auto& from = inbox().from[round_ % 2];
+        const int at = vector_size<T> * threadIdx.x;
+        if (threadIdx.x == 0) mailbox.expect(S::cluster * senders * 16);
+#pragma unroll
+        for (int peer = 0; peer < S::cluster; ++peer) mailbox.send(peer, from[cluster_rank<S>()] + at, mine);
+        mailbox.receive(round_ / 2);
+#pragma unroll
+        for (int peer = 0; peer < S::cluster; ++peer) of[peer] = *reinterpret_cast<const Vector<T>*>(from[peer] + at);
+    }
+    /// The same by messages in global memory.
+    __device__ __forceinline__ void leave_in_boxes(const Vector<T>& mine, Vector<T> (&of)[S::cluster]) {
+        using Half = unsigned long long;
+        constexpr int together = 2;  // blocks whose messages are loaded at once
+        Message* const boxes = boxes_ + round_ % 2 * (boxed_messages<S> / 2) + threadIdx.x;
+        const unsigned label = round_ + 1;
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            store_message(boxes + (2 * cluster_rank<S>() + half) * box_senders<S>,
+                          {reinterpret_cast<const Half*>(&mine)[half], 0, label});
+#pragma unroll
+        for (int peer = 0; peer < S::cluster; peer += together) {
+            Message received[2 * together];
+            load_messages(received, boxes + 2 * peer * box_senders<S>, box_senders<S>, label);
+#pragma unroll
+            for (int x = 0; x < 2 * together; ++x)
+                reinterpret_cast<Half*>(&of[peer + x / 2])[x % 2] = received[x].payload;
+        }
+    }
+
     StripShared<S>& s_;
+    Message* const boxes_;
     int round_ = 0;
 };
 

@@ -12,8 +12,8 @@
 // In f32 tensor cores round sums towards zero: a column that took every product into its own accumulator would lose
 // length with each. Sums start from zero instead, and are added with rounding to nearest. In f64 they round to nearest.
 
+#include "cuda/arch/sm80_dmma.cuh"
 #include "cuda/arch/sm80_mma.cuh"
-#include "cuda/arch/sm90_dmma.cuh"
 #include "cuda/products/halves.cuh"
 
 namespace quoin::cuda::strips {

@@ -15,33 +15,56 @@ template <class S_, int blocks_>
 struct Resident {
     using S = S_;
     static constexpr int blocks = blocks_;
-
-    static Index clusters_on(Index multiprocessors) {
-        return std::max<Index>(1, blocks * multiprocessors / S::cluster);
-    }
 };
 template <class T, StripShape s>
 using ResidentStrips = Resident<Strip<T, s.width, s.tiles, s.warps, s.cluster, s.panels>, s.blocks>;
 /// Calls work(strips) for m×n matrices that have `pieces` pieces in all.
 template <class T, class Work>
-void with_strips(Index multiprocessors, Index m, Index pieces, Work work) {
-    constexpr std::span table = strip_shapes(scalar_kind<T>);
-    with_row<table.size()>(strip_row(m, scalar_kind<T>), [&](auto row) {
+void with_strips(const Kernels& kernels, Index multiprocessors, Index m, Index pieces, Work work) {
+    constexpr ScalarKind scalar = scalar_kind<T>;
+    constexpr std::span table = strip_shapes(scalar);
+    with_row<table.size()>(strip_row(m, scalar), [&](auto row) {
         constexpr StripShapes shapes = table[row];
         static_assert(shapes.few.width == shapes.many.width && shapes.few.rows() == shapes.many.rows() &&
-                      shapes.few.tiles == shapes.many.tiles);
+                      shapes.few.tiles == shapes.many.tiles && shapes.lean.rows() == shapes.few.rows());
+        const auto work_with = [&]<StripShape shape>() {
+            using Strips = ResidentStrips<T, shape>;
+            static_assert(shared_bytes_of<typename Strips::S>(false) <= strip_bytes(shape, scalar));
+            work(Strips());
+        };
         if constexpr (shapes.few != shapes.many) {
-            if (takes_strips_for_many(shapes, multiprocessors, pieces)) return work(ResidentStrips<T, shapes.many>());
+            if (fits(shapes.many, scalar, kernels) && takes_strips_for_many(shapes, multiprocessors, pieces))
+                return work_with.template operator()<shapes.many>();
         }
-        work(ResidentStrips<T, shapes.few>());
+        if constexpr (shapes.few != shapes.lean) {
+            if (!fits(shapes.few, scalar, kernels)) return work_with.template operator()<shapes.lean>();
+        }
+        work_with.template operator()<shapes.few>();
     });
 }
 
-/// The launch of `clusters` clusters.
+/// The clusters of a launch. Where the GPU has none, their blocks leave each other messages, and all of a cluster must
+/// be on the device at once: there are at most `most` clusters then.
+template <class S, class Kernel>
+LaunchShape shape_of(Context<Cuda>& ctx, Kernel kernel, Index multiprocessors, Index clusters) {
+    const bool has_clusters = ctx.state().kernels.clusters;
+    LaunchShape shape{{}, S::threads, shared_bytes_of<S>(has_clusters)};
+    if (S::cluster > 1) {
+        if (has_clusters) {
+            shape.cluster = S::cluster;
+        } else {
+            clusters =
+                std::min(clusters, std::max<Index>(1, resident_blocks(kernel, shape) * multiprocessors / S::cluster));
+        }
+    }
+    shape.grid = static_cast<unsigned>(clusters * S::cluster);
+    return shape;
+}
+/// The boxes of their messages.
 template <class S>
-LaunchShape shape_of(Index clusters) {
-    return {static_cast<unsigned>(clusters * S::cluster), S::threads, sizeof(StripShared<S>),
-            S::cluster > 1 ? unsigned(S::cluster) : 0};
+Message* boxes_of(Context<Cuda>& ctx, Arena::Frame& frame, const LaunchShape& shape) {
+    if (S::cluster == 1 || shape.cluster > 0) return nullptr;
+    return zeros<Message>(ctx, frame, Index(shape.grid.x) / S::cluster * boxed_messages<S>);
 }
 
 }  // namespace
@@ -65,13 +88,15 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
     int* const done = reinterpret_cast<int*>(next_ticket + 1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(next_ticket, 0, sizeof(*next_ticket) + size.count * sizeof(*done), ctx.stream()));
     if (multiprocessors == 0) multiprocessors = ctx.state().multiprocessors;
-    with_strips<T>(multiprocessors, size.m, size.count * size.pieces, [&](auto strips) {
+    with_strips<T>(ctx.state().kernels, multiprocessors, size.m, size.count * size.pieces, [&](auto strips) {
         using S = typename decltype(strips)::S;
         constexpr auto kernel = factor_strips_kernel<S, strips.blocks>;
         // more would wait for a ticket that is not there
-        const Index clusters =
-            std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)), strips.clusters_on(multiprocessors));
-        launch(ctx.stream(), kernel, shape_of<S>(clusters), size, clusters, A, F, next_ticket, done, check);
+        const Index clusters = std::min(size.count * ceil_div(Index(size.pieces), Index(S::panels)),
+                                        std::max<Index>(1, strips.blocks * multiprocessors / S::cluster));
+        const LaunchShape shape = shape_of<S>(ctx, kernel, multiprocessors, clusters);
+        launch(ctx.stream(), kernel, shape, size, Index(shape.grid.x) / S::cluster, A, F, next_ticket, done,
+               boxes_of<S>(ctx, frame, shape), check);
     });
 }
 
@@ -79,11 +104,14 @@ template <class T>
 void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, bool transpose, Index p,
            const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
-    with_strips<T>(ctx.state().multiprocessors, size.m, size.count * ceil_div(p, Index(size.width)), [&](auto strips) {
+    Arena::Frame frame(ctx);
+    const Index processors = ctx.state().multiprocessors, pieces = size.count * ceil_div(p, Index(size.width));
+    with_strips<T>(ctx.state().kernels, processors, size.m, pieces, [&](auto strips) {
         using S = typename decltype(strips)::S;
         constexpr auto kernel = apply_strips_kernel<S, strips.blocks>;
         const Index clusters = std::min<Index>(size.count * ceil_div(p, Index(S::columns)), (1 << 30) / S::cluster);
-        launch(ctx.stream(), kernel, shape_of<S>(clusters), size, F, transpose, p, from, upper, to);
+        const LaunchShape shape = shape_of<S>(ctx, kernel, processors, clusters);
+        launch(ctx.stream(), kernel, shape, size, F, transpose, p, from, upper, to, boxes_of<S>(ctx, frame, shape));
     });
 }
 

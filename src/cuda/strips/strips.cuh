@@ -433,14 +433,6 @@ __device__ __forceinline__ void move_panels_left(S& C, StripShared<S>& s) {
 }
 
 inline constexpr int v_done = 1 << 16;
-/// p of the cluster's first block, in this block.
-template <class S, class P>
-__device__ __forceinline__ void copy_to_cluster(P* p) {
-    static_assert(sizeof(P) == 8);
-    if constexpr (S::cluster > 1) {
-        for (int peer = 1; peer < S::cluster; ++peer) store_in_block(peer, p, *p);
-    }
-}
 
 /// Factors panel `panel` of matrix b, the first in the strip, and says so in done[b].
 template <class S>
@@ -484,23 +476,18 @@ __device__ __forceinline__ void factor_and_publish(S& C, StripShared<S>& s, Clus
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
     factor_strips_kernel(StripSize size, Index group, BatchEntries<const typename S::Scalar> A,
-                         StripFactors<typename S::Scalar> F, unsigned long long* next_ticket, int* done,
+                         StripFactors<typename S::Scalar> F, unsigned long long* next_ticket, int* done, Message* boxes,
                          FiniteCheck check) {
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
-    Cluster<S> cluster(s);
+    Cluster<S> cluster(s, boxes);
     const Index strips = (size.pieces + S::panels - 1) / S::panels;
     S C;
     for (;;) {
-        cluster.wait_for_all();
-        if (threadIdx.x == 0 && cluster_rank<S>() == 0) {
-            s.ticket = static_cast<Index>(atomicAdd(next_ticket, 1ull));
-            copy_to_cluster<S>(&s.ticket);
-        }
-        cluster.wait_for_all();
-        if (s.ticket >= size.count * strips) return;
-        const Index in_group = s.ticket % (group * strips), start = s.ticket / (group * strips) * group,
+        const Index ticket = cluster.next_ticket(next_ticket);
+        if (ticket >= size.count * strips) return;
+        const Index in_group = ticket % (group * strips), start = ticket / (group * strips) * group,
                     members = min(group, size.count - start), b = start + in_group % members;
         const int first_piece = static_cast<int>(in_group / members) * S::panels,
                   pieces = min(S::panels, size.pieces - first_piece), before = min(first_piece, size.panels);
@@ -587,12 +574,13 @@ __global__ void __launch_bounds__(S::threads, blocks)
 template <class S, int blocks>
 __global__ void __launch_bounds__(S::threads, blocks)
     apply_strips_kernel(StripSize size, StripFactors<typename S::Scalar> F, bool transpose, Index p,
-                        BatchEntries<const typename S::Scalar> from, bool upper, BatchEntries<typename S::Scalar> to) {
+                        BatchEntries<const typename S::Scalar> from, bool upper, BatchEntries<typename S::Scalar> to,
+                        Message* boxes) {
     using T = typename S::Scalar;
     extern __shared__ __align__(16) unsigned char memory[];
     auto& s = *reinterpret_cast<StripShared<S>*>(memory);
     const StripThread<S> me;
-    Cluster<S> cluster(s);
+    Cluster<S> cluster(s, boxes);
     const Index strips = (p + S::columns - 1) / S::columns;
     const bool identity = upper && from.empty();
     for (Index x = blockIdx.x / S::cluster; x < size.count * strips; x += gridDim.x / S::cluster) {

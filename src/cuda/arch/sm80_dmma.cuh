@@ -26,10 +26,22 @@ struct Tile8x8 {
 
 /// D := D + A B, each 16×8, 16×8, 8×8: 2048 flops.
 __device__ __forceinline__ void multiply_add(double (&D)[4], const double (&A)[4], const double (&B)[2]) {
+#if __CUDA_ARCH__ >= 900
     asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
         "%3};"
         : "+d"(D[0]), "+d"(D[1]), "+d"(D[2]), "+d"(D[3])
         : "d"(A[0]), "d"(A[1]), "d"(A[2]), "d"(A[3]), "d"(B[0]), "d"(B[1]));
+#else
+    // the same by quarters, m8n8k4
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(D[2 * half]), "+d"(D[2 * half + 1])
+                : "d"(A[2 * k + half]), "d"(B[k]));
+    }
+#endif
 }
 __device__ __forceinline__ void multiply_add(Tile16x8& D, const Tile16x8& A, const Tile8x8& B) {
     multiply_add(D.v, A.v, B.v);

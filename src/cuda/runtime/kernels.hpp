@@ -1,0 +1,24 @@
+#pragma once
+
+#include "quoin/matrix.hpp"
+
+namespace quoin::cuda {
+
+/// What the kernels that a context launches may use. The default is Hopper's.
+struct Kernels {
+    bool tuned = true;  ///< false: cuBLAS, cuSOLVER and kernels of any GPU since sm_70, in the place of all (plain/)
+    bool clusters =
+        true;  ///< blocks reach each other's shared memory; false: clusters exchange messages in global memory
+    bool warpgroups = true;          ///< products by four warps; false: cuBLAS
+    Index shared_bytes = 227 << 10;  ///< shared memory of a block
+    bool operator==(const Kernels&) const = default;
+};
+inline constexpr Kernels plain_kernels = {false};
+/// GPUs since sm_80: A100, and with less shared memory all of the RTX and L series (sm_86, sm_89, sm_120).
+inline constexpr Kernels ampere_kernels = {true, false, false, 163 << 10}, rtx_kernels = {true, false, false, 99 << 10};
+/// Returns what the current device has and this library was compiled for; Hopper's without a GPU. QUOIN_KERNELS in the
+/// environment takes some of it away: `plain` all but plain_kernels, `rtx` the shared memory that an RTX does not have.
+/// Throws DeviceFailure if the library has no kernels for the device.
+Kernels kernels_here();
+
+}  // namespace quoin::cuda
