@@ -19,7 +19,7 @@ ALLOWED = {
     "src/primitives": "",  # the folder and primitives.hpp
     "src/host": "src/primitives",
     "src/cuda/arch": "",
-    "src/cuda/kernel_choice.hpp": "src/primitives",
+    "src/cuda/kernel_choice.hpp": "src/primitives src/cuda/runtime/kernels.hpp",
     "src/cuda/kernel_names.cpp": "src/primitives src/cuda/kernel_choice.hpp",
     "src/cuda/tuning.hpp": "src/primitives src/cuda/kernel_choice.hpp",
     "src/cuda/runtime": "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp",

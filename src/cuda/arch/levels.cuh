@@ -1,7 +1,7 @@
 #pragma once
 
-// What the GPU has that code is compiled for. Lines of PTX that it lacks become a trap. The host launches no kernel that
-// reaches one: kernel_choice.hpp has the same levels as `Kernels`.
+// Says what the GPU has that code is compiled for. Lines of PTX that it lacks become a trap. The host launches no
+// kernel that reaches one: runtime/kernels.hpp has the same levels.
 
 namespace quoin::cuda {
 

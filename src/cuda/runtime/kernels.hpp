@@ -4,7 +4,7 @@
 
 namespace quoin::cuda {
 
-/// What the kernels that a context launches may use. The default is Hopper's.
+/// Says what the kernels that a context launches may use. The default is Hopper's.
 struct Kernels {
     bool tuned = true;  ///< false: cuBLAS, cuSOLVER and kernels of any GPU since sm_70, in the place of all (plain/)
     bool clusters =

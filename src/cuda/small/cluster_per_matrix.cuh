@@ -74,7 +74,7 @@ __device__ __forceinline__ T join_column(const T (&parts)[rows][N], int c, Combi
 }
 
 /// The blocks of a cluster, and where a GPU has none their messages, zeros on entry: in each of two buffers, the
-/// columns of each block's sums, then those of row j.
+/// columns of each block's sums, then row j.
 struct RowsCluster {
     int blocks;
     Message* boxes;

@@ -83,7 +83,7 @@ struct StripShared {
     int ready_v, ready_t;
 };
 
-/// What the other blocks of the cluster send to this one, in shared memory behind StripShared. Double-buffered.
+/// Receives what the other blocks of the cluster send. It follows StripShared in shared memory. Double-buffered.
 template <class S>
 struct ClusterInbox {
     using T = typename S::Scalar;
@@ -348,7 +348,7 @@ private:
 #pragma unroll
         for (int peer = 0; peer < S::cluster; ++peer) of[peer] = *reinterpret_cast<const Vector<T>*>(from[peer] + at);
     }
-    /// The same by messages in global memory.
+    /// Leaves messages in global memory instead.
     __device__ __forceinline__ void leave_in_boxes(const Vector<T>& mine, Vector<T> (&of)[S::cluster]) {
         using Half = unsigned long long;
         constexpr int together = 2;  // blocks whose messages are loaded at once
