@@ -22,7 +22,7 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     list(REMOVE_DUPLICATES capabilities)
 endif()
 set(CMAKE_CUDA_ARCHITECTURES ${capabilities} CACHE STRING "GPU architectures to compile for: 80 (it also serves 86 and 89), 90a, 100, 120")
-if(NOT CMAKE_CUDA_ARCHITECTURES)
+if(CMAKE_CUDA_ARCHITECTURES STREQUAL "")
     set_property(CACHE CMAKE_CUDA_ARCHITECTURES PROPERTY VALUE 90a)
 endif()
 # The instructions of four warps are those of 90a (src/cuda/arch/sm90_wgmma.cuh).

@@ -48,6 +48,7 @@ TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
                                             : BatchKernel::None);
                 switch (kernel) {
                     case BatchKernel::None:
+                    case BatchKernel::Plain:
                     case BatchKernel::ThreadPerMatrix: break;
                     case BatchKernel::ThreadPerColumn:
                         EXPECT_TRUE(m <= column_lanes[row].rows && n <= column_lanes[row].lanes);
@@ -131,15 +132,21 @@ TEST(KernelChoice, SmallerGpusGetKernelsThatTheyHold) {
     for (const Kernels& kernels : {ampere_kernels, rtx_kernels}) {
         SCOPED_TRACE(kernels.shared_bytes);
         for (ScalarKind type : types) {
-            for (const auto& [few, many, lean] : strip_shapes(type)) {
+            for (Index m : sizes(65536 / bytes_of(type))) {
+                if (m == 0 || m > max_rows_in_strips(type)) continue;
+                const int row = strip_row(m, type, kernels);
+                ASSERT_GE(row, 0) << m;
+                const auto& [few, many, lean] = strip_shapes(type)[row];
                 EXPECT_EQ(lean.rows(), few.rows());
-                EXPECT_TRUE(fits(few, type, kernels) || fits(lean, type, kernels)) << few.rows();
+                EXPECT_LE(m, few.rows());
+                EXPECT_TRUE(fits(few, type, kernels) || fits(lean, type, kernels)) << m;
             }
             for (Index n : sizes(1 << 11)) {
                 for (int factors = 0; factors <= max_factors && n > 0; ++factors) {
                     const GramKernel gram = choose_gram(n, factors, type, kernels);
-                    if (gram == GramKernel::WarpTiles) EXPECT_LE(narrow_bytes(n, factors, type), kernels.shared_bytes);
-                    if (gram == GramKernel::Slabs) EXPECT_LE(gram_bytes(n, type), kernels.shared_bytes);
+                    EXPECT_TRUE(gram != GramKernel::WarpTiles ||
+                                narrow_bytes(n, factors, type) <= kernels.shared_bytes);
+                    EXPECT_TRUE(gram != GramKernel::Slabs || gram_bytes(n, type) <= kernels.shared_bytes);
                     const SolveKernel solve = choose_solve(1 << 20, n, factors, true, type, kernels);
                     EXPECT_TRUE(solve != SolveKernel::Corrected && solve != SolveKernel::CorrectedOrBlocks);
                     if (solve != SolveKernel::Columns) continue;
@@ -164,10 +171,10 @@ TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
                     EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
                     EXPECT_EQ(choose_subtracted_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
                     EXPECT_NE(choose_update(m, k, p, ScalarKind::F64, arithmetic), UpdateKernel::Corrected);
-                    EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Halves,
-                              takes_halves(arithmetic) &&
-                                  (std::min({m, k, p}) >= 256 ||
-                                   (m >= 65536 && std::min(k, p) >= 96 && std::max(k, p) >= 1024)));
+                    EXPECT_EQ(
+                        choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Halves,
+                        takes_halves(arithmetic) && (std::min({m, k, p}) >= 256 ||
+                                                     (m >= 65536 && std::min(k, p) >= 96 && std::max(k, p) >= 1024)));
                     EXPECT_TRUE(arithmetic != study::TF32 ||
                                 choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Library);
                 }

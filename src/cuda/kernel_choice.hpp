@@ -163,8 +163,10 @@ constexpr bool fits(const StripShape& shape, ScalarKind scalar, const Kernels& k
     return strip_bytes(shape, scalar) <= kernels.shared_bytes;
 }
 /// Returns the row for strips of m rows, or −1.
-constexpr int strip_row(Index m, ScalarKind scalar) {
-    return first_row(strip_shapes(scalar), [&](const StripShapes& row) { return m <= row.few.rows(); });
+constexpr int strip_row(Index m, ScalarKind scalar, const Kernels& kernels = {}) {
+    return first_row(strip_shapes(scalar), [&](const StripShapes& row) {
+        return m <= row.few.rows() && (fits(row.few, scalar, kernels) || fits(row.lean, scalar, kernels));
+    });
 }
 /// Returns the most rows of a matrix that one launch holds in strips.
 constexpr Index max_rows_in_strips(ScalarKind scalar) { return strip_shapes(scalar).back().few.rows(); }
@@ -200,7 +202,7 @@ constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, BatchOf 
     const bool in_clusters = of == BatchOf::Matrices || n <= max_level_cols_in_cluster;
     if (in_clusters && m <= max_rows_in_cluster(n, scalar))
         return {BatchKernel::ClusterPerMatrix, cluster_row(m, n, scalar)};
-    const int row = strip_row(m, scalar);
+    const int row = strip_row(m, scalar, kernels);
     if (row < 0 || std::min(m, n) > max_cols || n >= Index(1) << 30) return {};
     return {BatchKernel::Strips, row};
 }

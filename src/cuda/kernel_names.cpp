@@ -17,8 +17,8 @@ std::string strips_in_words(Index m, ScalarKind scalar) {
     const auto in_words = [](const StripShape& s) {
         return fmt::format("{} columns, {} x {} warps", s.columns(), s.cluster, s.warps);
     };
-    const auto [few, many, lean] = strip_shapes(scalar)[strip_row(m, scalar)];
     const Kernels kernels = kernels_here();
+    const auto [few, many, lean] = strip_shapes(scalar)[strip_row(m, scalar, kernels)];
     if (few == many || !fits(many, scalar, kernels))
         return fmt::format("strips of {} (strips/strips.cuh)", in_words(fits(few, scalar, kernels) ? few : lean));
     return fmt::format("strips of {}; for many, {} (strips/strips.cuh)", in_words(few), in_words(many));

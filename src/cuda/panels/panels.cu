@@ -180,7 +180,7 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
 /// A = H R as strips make it, in one launch, by at most `multiprocessors` of the device.
 template <class T>
 void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
-    const auto size = strips::size_of<T>(1, A.rows, A.cols);
+    const auto size = strips::size_of<T>(strip_row(A.rows, scalar_kind<T>, ctx.state().kernels), 1, A.rows, A.cols);
     Arena::Frame frame(ctx);
     const strips::StripFactors<T> F{frame.take<T>(size.image_entries()), frame.take<T>(size.square_entries()),
                                     frame.take<T>(size.k)};

@@ -58,12 +58,15 @@ cuda::Kernels cuda::kernels_here() {
     QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     const int compiled_for = attributes.ptxVersion;  // arch/levels.cuh has the same conditions
     Kernels kernels;
+    kernels.tuned = compiled_for == 90;
     kernels.clusters = compiled_for >= 90 && compiled_for < 120;
     kernels.warpgroups = compiled_for == 90;
     kernels.shared_bytes = bytes;
     const char* const wish = std::getenv("QUOIN_KERNELS");
     if (wish && std::strcmp(wish, "plain") == 0) kernels.tuned = false;
+    if (wish && std::strcmp(wish, "tuned") == 0) kernels.tuned = true;
     if (wish && std::strcmp(wish, "rtx") == 0) {
+        kernels.tuned = true;
         if (kernels.clusters) throw DeviceFailure("QUOIN_KERNELS=rtx needs kernels that were compiled for sm_80");
         kernels.shared_bytes = std::min(kernels.shared_bytes, rtx_kernels.shared_bytes);
     }

@@ -126,7 +126,7 @@ std::optional<LapackQR<T, Cuda>> SmallBatch<T, Cuda>::take_lapack() {
 
 template <class T>
 strips::StripSize SmallBatch<T, Cuda>::strips_size(Index count) const {
-    return strips::size_of<T>(count, m_, n_);
+    return strips::size_of<T>(choice_.row, count, m_, n_);
 }
 template <class T>
 BatchSize SmallBatch<T, Cuda>::columns_size(Index count) const {

@@ -23,7 +23,7 @@ template <class T, class Work>
 void with_strips(const Kernels& kernels, Index multiprocessors, Index m, Index pieces, Work work) {
     constexpr ScalarKind scalar = scalar_kind<T>;
     constexpr std::span table = strip_shapes(scalar);
-    with_row<table.size()>(strip_row(m, scalar), [&](auto row) {
+    with_row<table.size()>(strip_row(m, scalar, kernels), [&](auto row) {
         constexpr StripShapes shapes = table[row];
         static_assert(shapes.few.width == shapes.many.width && shapes.few.rows() == shapes.many.rows() &&
                       shapes.few.tiles == shapes.many.tiles && shapes.lean.rows() == shapes.few.rows());
@@ -70,9 +70,9 @@ Message* boxes_of(Context<Cuda>& ctx, Arena::Frame& frame, const LaunchShape& sh
 }  // namespace
 
 template <class T>
-StripSize size_of(Index count, Index m, Index n) {
+StripSize size_of(int row, Index count, Index m, Index n) {
     const Index k = std::min(m, n);
-    const int width = strip_shapes(scalar_kind<T>)[strip_row(m, scalar_kind<T>)].few.width;
+    const int width = strip_shapes(scalar_kind<T>)[row].few.width;
     const auto pieces = [](Index x, Index of) { return static_cast<int>(ceil_div(x, of)); };
     return {count,        static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
             pieces(m, 8), pieces(n, width),    pieces(k, width),    width};
@@ -205,7 +205,7 @@ void unpack_t(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& 
 }
 
 #define QUOIN_INSTANTIATE(T)                                                                                          \
-    template StripSize size_of<T>(Index, Index, Index);                                                               \
+    template StripSize size_of<T>(int, Index, Index, Index);                                                          \
     template void factor<T>(Context<Cuda>&, const StripSize&, const BatchEntries<const T>&, const StripFactors<T>&,   \
                             const FiniteCheck&, Index);                                                               \
     template void apply<T>(Context<Cuda>&, const StripSize&, const StripFactors<T>&, bool, Index,                     \

@@ -9,9 +9,9 @@
 
 namespace quoin::cuda::strips {
 
-/// `count` m×n matrices, m > 0 and n > 0.
+/// `count` m×n matrices, m > 0 and n > 0, in strips of a row of `strip_shapes`.
 template <class T>
-StripSize size_of(Index count, Index m, Index n);
+StripSize size_of(int row, Index count, Index m, Index n);
 
 /// Factors a batch in one launch, and has `check` told. Uses at most `multiprocessors` of the device (0: all).
 template <class T>
