@@ -171,10 +171,8 @@ TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
                     EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
                     EXPECT_EQ(choose_subtracted_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
                     EXPECT_NE(choose_update(m, k, p, ScalarKind::F64, arithmetic), UpdateKernel::Corrected);
-                    EXPECT_EQ(
-                        choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Halves,
-                        takes_halves(arithmetic) && (std::min({m, k, p}) >= 256 ||
-                                                     (m >= 65536 && std::min(k, p) >= 96 && std::max(k, p) >= 1024)));
+                    EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Halves,
+                              takes_halves(arithmetic) && std::min({m, k, p}) >= 256);
                     EXPECT_TRUE(arithmetic != study::TF32 ||
                                 choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Library);
                 }

@@ -408,15 +408,9 @@ constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, Scal
     return few && k >= 64 && k <= 256 && p <= 104 && arithmetic != study::TF32 ? ProductKernel::FewColumns
                                                                                : ProductKernel::Library;
 }
-/// Least columns of the narrower operand of AᵀB by halves, if the other one has 1024 or more, and 65 536 rows.
-inline constexpr Index min_halved_side = 96;
 constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
                                              const Kernels& kernels = {}) {
     const bool fits = gram_bytes((k + 31) / 32 * 32 + p, scalar) <= kernels.shared_bytes;
-    const bool f32 = entry_for(scalar, true, false);
-    if (f32 && kernels.tuned && takes_halves(arithmetic) && std::min(k, p) >= min_halved_side &&
-        std::max(k, p) >= 4 * CommonTuning::min_halved && m >= 65536)
-        return ProductKernel::Halves;
     return choose_product(fits && m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic, kernels);
 }
 constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
