@@ -83,9 +83,11 @@ def regression(
     a, b = exactly_2d(to_float(a, "regression")), to_float(b, "regression")
     dtype = np.promote_types(a.dtype, b.dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    w = np.ones(len(a)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    w = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     if w.ndim != 1:
         raise InvalidArgument(f"regression takes a vector of weights, and was given {w.ndim} dimensions")
+    if weights is not None and len(w) != len(a):
+        raise InvalidArgument(f"regression: {len(w)} weights were given for {len(a)} observations")
     known = [f"x{j + 1}" for j in range(a.shape[1])] if names is None else [str(name) for name in names]
     if len(known) != a.shape[1]:
         raise InvalidArgument(f"regression: {len(known)} names were given for the {a.shape[1]} columns of a")

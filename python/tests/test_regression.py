@@ -73,6 +73,7 @@ def test_scipys_linregress_agrees():
     "arguments, message",
     [
         ({"weights": w[:5]}, "5 weights were given for 12 observations"),
+        ({"weights": []}, "0 weights were given for 12 observations"),
         ({"weights": -w}, "weight 0 is -1, and weights are finite and not negative"),
         ({"weights": X}, "a vector of weights"),
         ({"ridge": -1.0}, "the ridge is -1, and must not be negative"),

@@ -101,7 +101,7 @@ void add(Context<D>& ctx, View<const T, D> A, View<T, D> B);
 /// B := B − A.
 template <class T, class D>
 void subtract(Context<D>& ctx, View<const T, D> A, View<T, D> B);
-/// A := diag(signs) A, signs of length A.rows.
+/// A := diag(signs) A, signs or other factors of length A.rows.
 template <class T, class D>
 void flip_rows(Context<D>& ctx, View<const T, D> signs, View<T, D> A);
 /// A := A diag(signs), signs of length A.cols.

@@ -161,6 +161,9 @@ Regression regression_from(Context<Host>& ctx, MatrixView<const T> W, Index n, I
                               of_Z = norms(transposed<double, Host>(ctx, Z.view()).view());
     Matrix<double> G(r, r);
     multiply_transposed<double>(ctx, inverse_t.view(), inverse_t.view(), G.view());
+    std::vector<double> through_residual(static_cast<std::size_t>(r));  // |G| times the norms of the columns of U
+    for (Index j = 0; j < r; ++j)
+        for (Index i = 0; i < r; ++i) through_residual[i] += std::abs(G(i, j)) * of_columns[j];
 
     const double df = fit.degrees_of_freedom = static_cast<double>(fit.observations) - trace;
     const double df_model = static_cast<double>(r - constant), epsilon = std::max<double>(1, r) * Scalar<T>::u;
@@ -202,9 +205,7 @@ Regression regression_from(Context<Host>& ctx, MatrixView<const T> W, Index n, I
             const double error = fit.standard_errors(at, c) = s * of_Z[i];
             fit.t_values(at, c) = options.ridge > 0 ? unknown : x / error;
             fit.p_values(at, c) = two_sided_p_value(fit.t_values(at, c), df);
-            double through_residual = 0;
-            for (Index j = 0; j < r; ++j) through_residual += std::abs(G(i, j)) * of_columns[j];
-            fit.error_bounds(at, c) = epsilon * (rows_of_inverse[i] * terms + through_residual * residual);
+            fit.error_bounds(at, c) = epsilon * (rows_of_inverse[i] * terms + through_residual[i] * residual);
         }
     }
     return fit;

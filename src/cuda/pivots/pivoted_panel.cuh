@@ -113,18 +113,16 @@ struct alignas(8) Numbers {
     static constexpr int count = 8 / sizeof(T);
     T at[count];
 };
-__device__ __forceinline__ unsigned long long bits_of(const Numbers<double>& x) {
-    return __double_as_longlong(x.at[0]);
-}
+__device__ __forceinline__ unsigned long long bits_of(const Numbers<double>& x) { return bits_of(x.at[0]); }
 __device__ __forceinline__ unsigned long long bits_of(const Numbers<float>& x) {
-    return static_cast<unsigned long long>(__float_as_uint(x.at[1])) << 32 | __float_as_uint(x.at[0]);
+    return bits_of(x.at[1]) << 32 | bits_of(x.at[0]);
 }
 template <class T>
 __device__ __forceinline__ Numbers<T> numbers_of(unsigned long long bits) {
     if constexpr (sizeof(T) == 8)
-        return {{__longlong_as_double(static_cast<long long>(bits))}};
+        return {{from_bits<T>(bits)}};
     else
-        return {{__uint_as_float(static_cast<unsigned>(bits)), __uint_as_float(static_cast<unsigned>(bits >> 32))}};
+        return {{from_bits<T>(bits), from_bits<T>(bits >> 32)}};
 }
 /// Returns 2^-e for a normal x = 2^e y, 1 <= y < 2.
 __device__ __forceinline__ double inverse_power_of(double x) {

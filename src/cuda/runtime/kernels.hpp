@@ -6,10 +6,11 @@ namespace quoin::cuda {
 
 /// Says what the kernels that a context launches may use. The default is Hopper's.
 struct Kernels {
-    bool tuned = true;  ///< false: cuBLAS, cuSOLVER and kernels of any GPU since sm_70, in the place of all (plain/)
-    bool clusters =
-        true;  ///< blocks reach each other's shared memory; false: clusters exchange messages in global memory
-    bool warpgroups = true;          ///< products by four warps; false: cuBLAS
+    /// Whether there are more than cuBLAS, cuSOLVER and kernels of any GPU since sm_70 (plain/).
+    bool tuned = true;
+    /// Whether blocks reach each other's shared memory. If not, clusters exchange messages in global memory.
+    bool clusters = true;
+    bool warpgroups = true;          ///< whether four warps make products at once; if not, cuBLAS does
     Index shared_bytes = 227 << 10;  ///< shared memory of a block
     bool operator==(const Kernels&) const = default;
 };

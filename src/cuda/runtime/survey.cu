@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "cuda/runtime/error.hpp"
 #include "cuda/runtime/state.hpp"
@@ -52,9 +52,10 @@ cuda::Kernels cuda::kernels_here() {
     }
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(device); found != known.end()) return found->second;
-    if (const std::string problem = describe(device).problem; !problem.empty()) throw DeviceFailure(problem);
     cudaFuncAttributes attributes;
-    QUOIN_CUDA_CHECK(cudaFuncGetAttributes(&attributes, probe_kernel));
+    const cudaError_t status = cudaFuncGetAttributes(&attributes, probe_kernel);
+    if (status == cudaErrorNoKernelImageForDevice) throw DeviceFailure(describe(device).problem);
+    check(status, "cudaFuncGetAttributes");
     QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     const int compiled_for = attributes.ptxVersion;  // arch/levels.cuh has the same conditions
     Kernels kernels;
@@ -62,11 +63,11 @@ cuda::Kernels cuda::kernels_here() {
     kernels.clusters = compiled_for >= 90 && compiled_for < 120;
     kernels.warpgroups = compiled_for == 90;
     kernels.shared_bytes = bytes;
-    const char* const wish = std::getenv("QUOIN_KERNELS");
-    if (wish && std::strcmp(wish, "plain") == 0) kernels.tuned = false;
-    if (wish && std::strcmp(wish, "tuned") == 0) kernels.tuned = true;
-    if (wish && std::strcmp(wish, "rtx") == 0) {
-        kernels.tuned = true;
+    const char* const given = std::getenv("QUOIN_KERNELS");
+    const std::string_view wish = given ? given : "";
+    if (wish == "plain") kernels.tuned = false;
+    if (wish == "tuned" || wish == "rtx") kernels.tuned = true;
+    if (wish == "rtx") {
         if (kernels.clusters) throw DeviceFailure("QUOIN_KERNELS=rtx needs kernels that were compiled for sm_80");
         kernels.shared_bytes = std::min(kernels.shared_bytes, rtx_kernels.shared_bytes);
     }
