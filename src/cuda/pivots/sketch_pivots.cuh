@@ -46,7 +46,7 @@ struct SketchPivots {
     Message *candidates, *pivots;  ///< 2 for each block, and 2 for each block and message of a column; zeros on entry
 };
 
-/// What all blocks know of a round.
+/// The pivots of a round.
 template <class T, int C>
 struct PivotRound {
     int count;

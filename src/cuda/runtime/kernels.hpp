@@ -17,9 +17,9 @@ struct Kernels {
 inline constexpr Kernels plain_kernels = {false};
 /// GPUs since sm_80: A100, and with less shared memory all of the RTX and L series (sm_86, sm_89, sm_120).
 inline constexpr Kernels ampere_kernels = {true, false, false, 163 << 10}, rtx_kernels = {true, false, false, 99 << 10};
-/// Returns what the current device has and this library was compiled for; Hopper's without a GPU. GPUs other than
-/// Hopper get the plain kernels, because no other kernels have run on them. QUOIN_KERNELS in the environment says
-/// otherwise: `plain`, `tuned`, or `rtx`, which is `tuned` with the shared memory of an RTX.
+/// Returns what the current device has and this library was compiled for; Hopper's without a GPU. QUOIN_KERNELS in the
+/// environment takes some of it away: `plain` leaves the plain kernels, and `rtx`, of kernels that were compiled for
+/// sm_80, those that have the shared memory of an RTX.
 /// Throws DeviceFailure if the library has no kernels for the device.
 Kernels kernels_here();
 

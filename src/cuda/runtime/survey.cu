@@ -59,14 +59,11 @@ cuda::Kernels cuda::kernels_here() {
     QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     const int compiled_for = attributes.ptxVersion;  // arch/levels.cuh has the same conditions
     Kernels kernels;
-    kernels.tuned = compiled_for == 90;
-    kernels.clusters = compiled_for >= 90 && compiled_for < 120;
-    kernels.warpgroups = compiled_for == 90;
+    kernels.clusters = kernels.warpgroups = compiled_for == 90;
     kernels.shared_bytes = bytes;
     const char* const given = std::getenv("QUOIN_KERNELS");
     const std::string_view wish = given ? given : "";
     if (wish == "plain") kernels.tuned = false;
-    if (wish == "tuned" || wish == "rtx") kernels.tuned = true;
     if (wish == "rtx") {
         if (kernels.clusters) throw DeviceFailure("QUOIN_KERNELS=rtx needs kernels that were compiled for sm_80");
         kernels.shared_bytes = std::min(kernels.shared_bytes, rtx_kernels.shared_bytes);
