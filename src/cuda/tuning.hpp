@@ -259,7 +259,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// than columns, should fit the shared memory of all multiprocessors. H200, 16 384², f32, ms, with panels of 64,
     /// 128 and 256 columns: 239, 180, 163.
     static Index pivoted_width(bool greedy, Index n, Index k, bool, ScalarKind scalar) {
-        const Index fits = (Index(27) << 20) / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
+        const Index fits = (Index(25) << 20) / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
         return std::min(k, greedy ? 256 : std::clamp<Index>(fits / 64 * 64, 128, 256));
     }
     /// H200, f32, ms, greedy | randomized: 300² 1.29|1.76, 1000² 5.43|5.43, 2000² 15.6|11.7; f64: 1000² 6.40|6.01.

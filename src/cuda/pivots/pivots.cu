@@ -102,7 +102,7 @@ void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width) {
     Arena::Frame frame(ctx);
     const unsigned blocks = blocks_for(ctx, n);
     const SketchSize<T> size{static_cast<int>(h), static_cast<int>((n + blocks - 1) / blocks)};
-    if (h > size.max_rows || static_cast<Index>(size.bytes()) + 2048 > ctx.state().kernels.shared_bytes) {
+    if (h > size.max_rows || static_cast<Index>(size.bytes()) + 4096 > ctx.state().kernels.shared_bytes) {
         factor_pivoted<T, D>(ctx, Y, 0, -1, frame.matrix<T>(width, 1), {});
         return;
     }

@@ -27,7 +27,7 @@ namespace quoin::cuda {
 template <class T>
 struct SketchSize {
     static constexpr int at_once = sizeof(T) == 8 ? 4 : 8;  ///< C
-    static constexpr int max_rows = 160;
+    static constexpr int max_rows = 320;
     static constexpr int parts = 8, columns_of_warp = 8;  // lanes that share two columns; columns of a warp at a time
     int rows, columns;                                    ///< of Y, and the most that a block has
 
@@ -46,7 +46,7 @@ struct SketchPivots {
     Message *candidates, *pivots;  ///< 2 for each block, and 2 for each block and message of a column; zeros on entry
 };
 
-/// The pivots of a round.
+/// The pivots of a round, and what the warps tell each other in every second step of it.
 template <class T, int C>
 struct PivotRound {
     int count;
@@ -54,6 +54,7 @@ struct PivotRound {
         int block, column, place;
     } pivot[C];
     T tau[C], products[C][C];  ///< products[r][s]: v_rᵀv_s for r < s
+    T sums[2][pivot_warps][2 * C], tops[2][2 * C];
 };
 
 /// Adds up each of x over a warp. Lane i has the sum of number i / (32 / count).
@@ -72,120 +73,97 @@ __device__ __forceinline__ T scattered_sums(T (&x)[count], int lane) {
     return x[0];
 }
 
-/// Chooses the pivots among the candidates whose columns are in V (h×C by rows), from row k on, and replaces them with
-/// the reflectors. One warp.
+/// Row i of V.
+template <class T, int C>
+struct alignas(16) SketchRow {
+    T at[C];
+};
+
+/// Chooses at most `most` pivots among the candidates, whose columns are in V from row k on, and replaces them with the
+/// reflectors. A thread a row; lane q of every warp keeps what is known of candidate q.
 template <class T, int C>
 __device__ __forceinline__ void choose_pivots(PivotRound<T, C>& round, const Candidate (&candidates)[C],
-                                              const int (&blocks)[C], T* V, int k, int h, int most, int lane) {
-    constexpr int rows = SketchSize<T>::max_rows / 32;
-    T x[C][rows];
-    int place[C];
-    T size[C], left[C];  // the square of the norm as a part of the largest's, and how much of it is left
-    const unsigned long long largest = [&] {
-        unsigned long long key = 0;
-        for (int q = 0; q < C; ++q) key = max(key, candidates[q].key);
-        return key;
-    }();
-    const unsigned long long base = largest >> key_fraction << key_fraction;
+                                              const int (&blocks)[C], T* V, int k, int h, int most) {
+    const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, warps = (h - k + 31) / 32;
+    SketchRow<T, C>* const row = reinterpret_cast<SketchRow<T, C>*>(V) + k + thread;
+    const bool has_row = k + thread < h;
+    SketchRow<T, C> x = {}, v = {};
+    if (has_row) x = *row;
+    const Candidate own = lane < C ? candidates[lane] : Candidate();
+    int place = static_cast<int>(own.place), from_lane;
+    const unsigned long long largest = best_of_warp(own, from_lane).key, base = largest >> key_fraction << key_fraction;
+    // in units of the largest norm's power of two
+    const auto relative = [&](unsigned long long key) {
+        return key == 0 || base - (key >> key_fraction << key_fraction) >= 64ULL << key_fraction
+                   ? 0.0
+                   : norm_of(key - base + (static_cast<unsigned long long>(key_offset + 1023) << key_fraction));
+    };
+    // the square of the norm that is left as a part of the largest's, and what an entry's square takes away: the column
+    // in V has a norm of 1 to 2
+    const double ratio = largest == 0 ? 0.0 : relative(own.key) / relative(largest);
+    const double norm = from_bits<double>((own.key << 1 & ((1ULL << 52) - 1)) | 1023ULL << 52);
+    auto left = static_cast<float>(ratio * ratio);
+    const auto weight = static_cast<float>(ratio * ratio / (norm * norm));
+    bool remains = own.place != ~0u;
+    int count = 0;
 #pragma unroll
-    for (int q = 0; q < C; ++q) {
+    for (int s = 0; s < C; ++s) {
+        if (s >= most) break;
+        const unsigned bits = remains ? __float_as_uint(left) + 1 : 0, best_bits = __reduce_max_sync(~0u, bits);
+        if (best_bits == 0 || (s > 0 && !(__uint_as_float(best_bits - 1) >= 0.25f))) break;
+        const int best = __ffs(__ballot_sync(~0u, bits == best_bits)) - 1;
+        T entry = 0;
 #pragma unroll
-        for (int r = 0; r < rows; ++r) {
-            const int i = k + lane + 32 * r;
-            x[q][r] = i < h ? V[i * C + q] : T(0);
-        }
-        const Candidate& c = candidates[q];
-        place[q] = static_cast<int>(c.place);
-        left[q] = 1;
-        // norms in units of the largest one's power of two
-        const auto relative = [&](unsigned long long key) {
-            return base - (key >> key_fraction << key_fraction) >= 64ULL << key_fraction
-                       ? 0.0
-                       : norm_of(key - base + (static_cast<unsigned long long>(key_offset + 1023) << key_fraction));
-        };
-        const double ratio = largest == 0 ? 0.0 : relative(c.key) / relative(largest);
-        size[q] = static_cast<T>(ratio * ratio);
-    }
-    unsigned taken = 0;
-    int s = 0;
-    for (; s < most; ++s) {
-        int best = -1;
-        T most_left = -1;
-#pragma unroll
-        for (int q = 0; q < C; ++q) {
-            const T now = size[q] * left[q];
-            const bool is_better =
-                now > most_left || (now == most_left && candidates[q].place < candidates[max(best, 0)].place);
-            if (!(taken >> q & 1) && candidates[q].place != ~0u && is_better) best = q, most_left = now;
-        }
-        if (best < 0 || (s > 0 && !(most_left >= T(0.25)))) break;
-        taken |= 1u << best;
-        T v[rows] = {};
-#pragma unroll
-        for (int q = 0; q < C; ++q) {
-#pragma unroll
-            for (int r = 0; r < rows; ++r) v[r] = q == best ? x[q][r] : v[r];
-        }
-        const T alpha = __shfl_sync(~0u, v[0], s);
-        if (lane <= s) v[0] = 0;
+        for (int q = 0; q < C; ++q) entry = q == best ? x.at[q] : entry;
+        if (thread <= s) entry = 0;
         // products of x₂ with the candidates and the reflectors before
-        T sums[2 * C] = {};
+        T sums[2 * C];
 #pragma unroll
-        for (int r = 0; r < rows; ++r) {
-            const int i = k + lane + 32 * r;
+        for (int q = 0; q < C; ++q) {
+            sums[q] = entry * x.at[q];
+            sums[C + q] = entry * v.at[q];
+        }
+        constexpr int lanes = 32 / (2 * C);
+        const T part = scattered_sums(sums, lane);
+        if (lane % lanes == 0) round.sums[s % 2][warp][lane / lanes] = part;
+        if (thread == s) {
 #pragma unroll
             for (int q = 0; q < C; ++q) {
-                sums[q] += v[r] * x[q][r];
-                if (q < s && i < h) sums[C + q] += v[r] * V[i * C + q];
+                round.tops[s % 2][q] = x.at[q];
+                round.tops[s % 2][C + q] = v.at[q];
             }
         }
-        const T sum = scattered_sums(sums, lane);
-        constexpr int lanes = 32 / (2 * C);
-        const T tail = __shfl_sync(~0u, sum, best * lanes), square = alpha * alpha + tail;
+        __syncthreads();
+        T sum = 0, top = 0;
+        if (lane < 2 * C) {
+            top = round.tops[s % 2][lane];
+            for (int w = 0; w < warps; ++w) sum += round.sums[s % 2][w][lane];
+        }
+        const T alpha = __shfl_sync(~0u, top, best), tail = __shfl_sync(~0u, sum, best), square = alpha * alpha + tail;
         const bool is_zero = tail == 0 || square < std::numeric_limits<T>::min() / unit<T>;
         const T beta = is_zero ? alpha : -copysign(square * reciprocal_root(square), alpha);
         const T tau = is_zero ? T(0) : (beta - alpha) * reciprocal(beta);
         const T scale = is_zero ? T(0) : reciprocal(alpha - beta);
+        const T product = top + scale * sum, t = tau * product;
+        if (warp == 0 && lane >= C && lane < C + s) round.products[lane - C][s] = product;
+        left = max(0.0f, left - weight * static_cast<float>((top - t) * (top - t)));
+        v.at[s] = thread == s ? T(1) : scale * entry;
 #pragma unroll
-        for (int q = 0; q < C; ++q) {
-            const T top = __shfl_sync(~0u, x[q][0], s);
-            const T t = tau * (top + scale * __shfl_sync(~0u, sum, q * lanes));
-            if (lane == s) x[q][0] -= t;
-#pragma unroll
-            for (int r = 0; r < rows; ++r) x[q][r] -= scale * t * v[r];
-            // the column has a norm of 1 to 2
-            const auto norm = static_cast<T>(from_bits<double>((candidates[q].key << 1 & ((1ULL << 52) - 1)) | 1023ULL << 52));
-            left[q] = max(T(0), left[q] - (top - t) * (top - t) / (norm * norm));
-            const T product = __shfl_sync(~0u, sum, (C + q) * lanes);
-            if (q < s && lane == 0) round.products[q][s] = V[(k + s) * C + q] + scale * product;
-        }
-        __syncwarp();
-#pragma unroll
-        for (int r = 0; r < rows; ++r) {
-            const int i = k + lane + 32 * r;
-            if (i < h) V[i * C + s] = i == k + s ? T(1) : scale * v[r];
-        }
-        const int from = [&] {
-            int p = 0;
-#pragma unroll
-            for (int q = 0; q < C; ++q) p = q == best ? place[q] : p;
-            return p;
-        }();
-#pragma unroll
-        for (int q = 0; q < C; ++q) place[q] = q == best ? k + s : place[q] == k + s ? from : place[q];
-        if (lane == 0) {
+        for (int q = 0; q < C; ++q) x.at[q] -= __shfl_sync(~0u, t, q) * v.at[s];
+        const int from = __shfl_sync(~0u, place, best);
+        place = lane == best ? k + s : place == k + s ? from : place;
+        remains = remains && lane != best;
+        if (thread == 0) {
             round.tau[s] = tau;
             round.pivot[s] = {blocks[best], candidates[best].column, from};
         }
-        __syncwarp();
+        ++count;
     }
-    if (lane == 0) round.count = s;
     // no reflectors for the rest
-    for (; s < C; ++s) {
-        for (int i = k + lane; i < h; i += 32) V[i * C + s] = 0;
-        if (lane == 0) round.tau[s] = 0;
-        if (lane < s) round.products[lane][s] = 0;
-    }
+    if (has_row) *row = v;
+    if (thread < C * C && thread % C >= count) round.products[thread / C][thread % C] = 0;
+    if (thread < C && thread >= count) round.tau[thread] = 0;
+    if (thread == 0) round.count = count;
 }
 
 template <class T>
@@ -281,7 +259,7 @@ __global__ void __launch_bounds__(pivot_threads, 1) sketch_pivots_kernel(SketchP
             }
         }
         __syncthreads();
-        if (warp == 0) choose_pivots<T, C>(round, of_groups, block_of_group, V, k, h, min(C, p.width - k), lane);
+        choose_pivots<T, C>(round, of_groups, block_of_group, V, k, h, p.width - k);
         __syncthreads();
 
         const int count = round.count, part = lane % Size::parts;
@@ -289,16 +267,14 @@ __global__ void __launch_bounds__(pivot_threads, 1) sketch_pivots_kernel(SketchP
         for (int first = Size::columns_of_warp * warp; first < mine; first += apart) {
             // two columns in every eight lanes
             const int c[2] = {first + 2 * (lane / Size::parts), first + 2 * (lane / Size::parts) + 1};
-            T* const a[2] = {columns + min(c[0], mine - 1) * ld, columns + min(c[1], mine - 1) * ld};
-            struct alignas(16) Row {
-                T at[C];
-            };
-            const Row* const rows_of_v = reinterpret_cast<const Row*>(V);
+            T* const a[2] = {columns + c[0] * ld, columns + c[1] * ld};
+            const bool has[2] = {c[0] < mine, c[1] < mine};
+            const auto* const rows_of_v = reinterpret_cast<const SketchRow<T, C>*>(V);
             T w[2][C] = {};
 #pragma unroll 2
             for (int i = k + part; i < h; i += Size::parts) {
-                const Row v = rows_of_v[i];
-                const T x[2] = {a[0][i], a[1][i]};
+                const SketchRow<T, C> v = rows_of_v[i];
+                const T x[2] = {has[0] ? a[0][i] : T(0), has[1] ? a[1][i] : T(0)};
 #pragma unroll
                 for (int s = 0; s < C; ++s) {
 #pragma unroll
@@ -319,8 +295,8 @@ __global__ void __launch_bounds__(pivot_threads, 1) sketch_pivots_kernel(SketchP
             }
 #pragma unroll 2
             for (int i = k + part; i < h; i += Size::parts) {
-                const Row v = rows_of_v[i];
-                T x[2] = {a[0][i], a[1][i]};
+                const SketchRow<T, C> v = rows_of_v[i];
+                T x[2] = {has[0] ? a[0][i] : T(0), has[1] ? a[1][i] : T(0)};
 #pragma unroll
                 for (int s = 0; s < C; ++s) {
 #pragma unroll
@@ -328,7 +304,7 @@ __global__ void __launch_bounds__(pivot_threads, 1) sketch_pivots_kernel(SketchP
                 }
 #pragma unroll
                 for (int q = 0; q < 2; ++q) {
-                    if (c[q] < mine) a[q][i] = x[q];
+                    if (has[q]) a[q][i] = x[q];
                 }
             }
             __syncwarp();
