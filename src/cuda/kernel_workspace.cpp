@@ -81,6 +81,17 @@ double KernelWorkspace<Cuda>::inner_product(Index m, Index k, Index p, ScalarKin
 }
 
 template <>
+double KernelWorkspace<Cuda>::panel(Index m, Index k, ScalarKind scalar) {
+    const Kernels kernels = kernels_here();
+    const double squares = number(3 * k * k * bytes_of(scalar));
+    if (choose_panel(m, scalar, kernels) != PanelKernel::Strips) return squares;
+    // the strips' V, and V as an operand of VᵀV
+    const bool corrected = entry_for(scalar, true, false) && kernels.warpgroups && k >= min_corrected_gram;
+    const double operand = corrected ? number(4 * m * k) : sums_of_runs(m, k, k, scalar, false);
+    return squares + number(m * k * bytes_of(scalar)) + operand;
+}
+
+template <>
 double KernelWorkspace<Cuda>::update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) {
     if (k == 0 || p == 0) return 0;
     const UpdateKernel kernel = choose_update(m, k, p, scalar, arithmetic, kernels_here());

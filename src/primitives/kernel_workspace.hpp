@@ -10,6 +10,8 @@ namespace quoin {
 /// device chooses. Frames of a few columns are left out.
 template <class D>
 struct KernelWorkspace {
+    /// A panel of m×k and its T.
+    static double panel(Index m, Index k, ScalarKind scalar);
     /// H of k reflectors of m rows on p columns.
     static double update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic);
     /// AᵀB of an m×k A and an m×p B.

@@ -336,9 +336,8 @@ private:
             const bool collide = Tuning<D>::columns_collide(plan_.rows * Index{sizeof(T)});
             return collide ? number(Tuning<D>::rows_apart(plan_.rows, sizeof(T))) * width : 0;
         } else {
-            // strips of a panel, VᵀV and T
-            const double panel = (plan_.rows <= Tuning<D>::max_rows_in_strips(plan_.scalar) ? m_ : 0) + 3 * width;
-            if (plan_.q.full_t && plan_.q.full_t->route == FullTRoute::Recurrence) return (panel + m_ + n_) * width;
+            const double panel = Kernel::panel(plan_.rows, static_cast<Index>(width), plan_.scalar) / sizeof(T);
+            if (plan_.q.full_t && plan_.q.full_t->route == FullTRoute::Recurrence) return panel + (m_ + n_) * width;
             const auto& pivoting = plan_.pivoting;
             // greedy pivots update nothing before Q is formed
             const Index updated = pivoting && pivoting->kind == Pivots::Greedy ? 0 : plan_.cols;
@@ -358,7 +357,7 @@ private:
                 }
                 if (forms_q()) add(static_cast<Index>(k_) - here.end);
             });
-            return panel * width + update / sizeof(T);
+            return panel + update / sizeof(T);
         }
     }
 
@@ -498,7 +497,7 @@ private:
 
     double with_pivots_on_gpu() const {
         const PivotPlan& pivoting = *plan_.pivoting;
-        const double Tf = pivoted_width() * k_;
+        const double Tf = nb_ * k_;
         if (pivoting.chosen_first) {
             // R of A, a copy, and the factorization of it
             if (plan_.q == QForm::None) return std::max(r_alone(), 4 * square_);
