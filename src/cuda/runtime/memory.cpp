@@ -104,6 +104,13 @@ namespace {
 /// The pool takes memory of the device in chunks of this size.
 constexpr std::size_t pool_chunk = std::size_t(32) << 20;
 
+/// Whether a graph captures the stream, which nothing may wait for then.
+bool is_captured(cudaStream_t stream) {
+    cudaStreamCaptureStatus status;
+    QUOIN_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+    return status != cudaStreamCaptureStatusNone;
+}
+
 /// Returns up to `bytes` of spare memory of the queue's pool to the device. Waits: the pool can return what the stream
 /// has freed, not what it will free.
 void trim(detail::DeviceQueue& queue, std::uint64_t bytes) {
@@ -122,11 +129,10 @@ Arena::~Arena() {
 
 void* Arena::take(std::size_t bytes) {
     bytes = (bytes + 255) / 256 * 256;
-    if (peak_ > size_ && used_ == 0 && extra_.empty()) {
+    if (peak_ > std::max(size_, pool_chunk) && used_ == 0 && extra_.empty() && !is_captured(queue_.stream)) {
         // one block takes the place of the base and of earlier frames' extras. They return to the device first: the
         // pool does not join them.
-        std::size_t whole = std::exchange(peak_, 0);
-        if (whole > pool_chunk) whole = (whole + pool_chunk - 1) / pool_chunk * pool_chunk;
+        const std::size_t whole = (std::exchange(peak_, 0) + pool_chunk - 1) / pool_chunk * pool_chunk;
         detail::free_device(queue_, std::exchange(base_, nullptr));
         size_ = 0;
         try {
@@ -165,6 +171,16 @@ void Arena::release(std::size_t used, std::size_t extra) noexcept {
         extra_.pop_back();
     }
     used_ = used;
+    // a small base grows at once, so that a second call can be captured
+    if (used_ > 0 || !extra_.empty() || peak_ <= size_ || peak_ > pool_chunk) return;
+    detail::free_device(queue_, std::exchange(base_, nullptr));
+    size_ = 0;
+    try {
+        base_ = static_cast<char*>(detail::allocate_device(queue_, peak_));
+        size_ = peak_;
+    } catch (const Error&) {
+        // the next call finds out whether there is memory for it
+    }
 }
 
 Pinned::~Pinned() {
