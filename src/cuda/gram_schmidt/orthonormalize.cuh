@@ -1,7 +1,7 @@
 #pragma once
 
-// Modified Gram-Schmidt of a few columns, A (m×n, n <= sweep_cols) = Q R: sweep t finishes column j = t − 1 and computes
-// the products that column t needs, in one pass over the remaining columns.
+// Modified Gram-Schmidt of a few columns, A (m×n, n <= sweep_cols) = Q R: sweep t finishes column j = t − 1 and
+// computes the products that column t needs, in one pass over the remaining columns.
 //
 //     r_jl = q_jᵀa_l,   q_j = a_j / r_jj,   a_l := a_l − r_jl q_j   for l > j;     parts of a_tᵀa_l for l >= t
 //

@@ -1,6 +1,6 @@
 #pragma once
 
-// The pivots of a sketch in one launch, several in a round: Y P = H [S; Y₂₂] for Y (h×n) with h of about a panel's width.
+// The pivots of a sketch in one launch, several in a round: Y P = H [S; Y₂₂] for Y (h×n), h about a panel's width.
 //
 // Blocks own the columns of Y as in pivoted_panel.cuh, and hold them in shared memory. The blocks are in C groups, and
 // a round chooses up to C pivots:
