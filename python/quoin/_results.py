@@ -320,7 +320,7 @@ def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:
         give(X[:, 0] if ndim == 1 else X),
         give(norms.reshape(()) if ndim == 1 else norms),
         condition,
-        Report(**report[0]) if report else None,
+        Report(*report[0]) if report else None,
         dependent,
         residuals=lambda: give(_squares(norms, m if rank == n else 0, n)),
         rank=lambda: rank if condition == condition else 0,

@@ -11,7 +11,8 @@
 
 namespace quoin::python {
 
-nb::dict to_dict(const Report& report);
+/// Returns the fields of quoin.Report, in its order.
+nb::tuple to_tuple(const Report& report);
 /// Returns a plan, and the kernels that run it on D.
 template <class D>
 nb::dict to_dict(const Plan& plan);
@@ -28,7 +29,7 @@ template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
     return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
                           solution.condition, to_array(home, where, std::move(solution.R)), solution.exponent,
-                          solution.rank, std::move(solution.dependent), to_dict(solution.report));
+                          solution.rank, std::move(solution.dependent), to_tuple(solution.report));
 }
 
 /// Returns U or None, the singular values, and Vᵀ or None.
