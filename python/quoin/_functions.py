@@ -43,7 +43,7 @@ from ._arrays import (
 )
 from ._errors import InvalidArgument, NonFiniteEntry
 from ._factorization import BatchedFactorization, Factorization
-from ._labels import UNLABELLED, Labels, labels_of
+from ._labels import UNLABELLED, labels_of
 from ._results import (
     LstsqResult,
     PivotedQRResult,
@@ -199,7 +199,8 @@ def qr(
            [0.   , 5.016]])
     """
     positive = positive is not False and flag("positive", positive)
-    mode = numpys_mode(mode)
+    if not isinstance(mode, str) or mode not in _MODES:
+        mode = one_of("mode", numpys_mode(mode), *_MODES)
     if positive and mode == "raw":
         raise InvalidArgument("LAPACK's reflectors decide the signs of R: positive=True needs another mode than 'raw'")
     if pivoting is not False and (isinstance(pivoting, str) or flag("pivoting", pivoting)):
@@ -208,13 +209,16 @@ def qr(
         return _pivoted_qr(a, mode, method, kind, rank, rtol, *options)
     if rank is not None or rtol is not None:
         raise InvalidArgument("rank and rtol limit a QR with column pivoting: add pivoting=True")
-    if (short := unconverted(a)) is None and is_ragged(a):
+    if (short := unconverted(a)) is not None and a.ndim > 1:
+        (operand, place), labels = short, UNLABELLED
+    elif is_ragged(a):
         _require_any_signs(positive, "a list of them")
         return _qr_of_list(a, mode, method, threads, check_finite)
-    a, operand, place, labels = _given(a, short, "qr")
+    else:
+        labels = labels_of(a)
+        a, operand, place = _converted(labels.values, "qr")
     if positive and a.ndim > 2:
         _require_any_signs(positive, f"an array of {a.ndim} dimensions")
-    one_of("mode", mode, *_MODES)
     check_finite = check_finite is True or flag("check_finite", check_finite)
     where = place.where(0 if threads is None else threads_number(threads))
     result: Any = place.core.qr(operand, _MODES[mode], method, where, check_finite, positive)
@@ -230,17 +234,11 @@ def qr(
     return QRResult(first, second)
 
 
-def _given(a: Any, short: tuple[Any, Place] | None, function: str) -> tuple[Any, Any, Place, Labels]:
-    """Returns a floating-point array of at least two dimensions, its operand, its place and its labels.
-
-    `short` is the result of `unconverted(a)`, with which `a` is returned as it is.
-    """
-    if short is not None and a.ndim > 1:
-        return a, *short, UNLABELLED
-    labels = labels_of(a)
-    a, place = located(labels.values)
+def _converted(a: Any, function: str) -> tuple[Any, Any, Place]:
+    """Returns a floating-point array of at least two dimensions, its operand and its place."""
+    a, place = located(a)
     a = at_least_2d(to_float(a, function))
-    return a, place.operand(a), place, labels
+    return a, place.operand(a), place
 
 
 def _require_any_signs(positive: bool, what: str) -> None:
@@ -259,7 +257,6 @@ def _pivoted_qr(
     check_finite: bool,
     positive: bool,
 ) -> Any:
-    one_of("mode", mode, *_MODES)
     if mode == "raw":
         raise InvalidArgument("qr with pivoting has the modes 'reduced', 'complete' and 'r': mode must not be 'raw'")
     if mode == "complete" and (rank is not None or rtol is not None):
@@ -295,7 +292,6 @@ def _factor_list(
 
 
 def _qr_of_list(a: Any, mode: str, method: str, threads: int | None, check_finite: bool) -> Any:
-    one_of("mode", mode, *_MODES)
     f = _factor_list(a, "qr", method, threads_number(threads), flag("check_finite", check_finite), False, _FORMS[mode])
     if mode == "raw":
         return f.raw
@@ -364,10 +360,13 @@ def factor(
     n_threads = threads_number(threads)
     check_finite, verify = flag("check_finite", check_finite), flag("verify", verify)
     positive = flag("positive", positive)
-    if (short := unconverted(a)) is None and is_ragged(a):
+    if (short := unconverted(a)) is not None and a.ndim > 1:
+        operand, place = short
+    elif is_ragged(a):
         _require_any_signs(positive, "a list of them")
         return _factor_list(a, "factor", method, n_threads, check_finite, verify, q)
-    a, operand, place, _ = _given(a, short, "factor")
+    else:
+        a, operand, place = _converted(a, "factor")
     where = place.where(n_threads)
     if a.ndim > 2:
         _require_any_signs(positive, f"an array of {a.ndim} dimensions")
