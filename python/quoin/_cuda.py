@@ -288,7 +288,7 @@ def gpu_of_torch(array: Any) -> int | None:
 
 
 def unconverted_on_gpu(tensor: Any) -> tuple[Any, OnGpu] | None:
-    """Returns the operand and the place of a PyTorch tensor in a GPU's memory, or None as `_arrays.unconverted` does."""
+    """Returns the operand and the place of a PyTorch tensor in a GPU's memory, or None, as `_arrays.unconverted`."""
     place = OnGpu._kept.get((_Torch, tensor.get_device()))
     if place is None or not (tensor.is_contiguous() or _is_dense(tensor.shape, tensor.stride())):
         return None

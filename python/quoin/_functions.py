@@ -525,10 +525,10 @@ def lstsq(
 
 
 def _go_together(a: Any, b: Any) -> bool:
-    """Whether the arrays of one library are a matrix or a stack, and right-hand sides that need no conversion for it."""
+    """Whether `a` is a matrix or a stack, and `b` right-hand sides for it that need neither a cast nor a broadcast."""
     if a.dtype is not b.dtype or a.ndim < 2:
         return False
-    return b.ndim == 1 or b.ndim == 2 if a.ndim == 2 else a.shape[:-2] == b.shape[:-2] and a.ndim == b.ndim
+    return b.ndim in (1, 2) if a.ndim == 2 else a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2]
 
 
 # fmt: off
