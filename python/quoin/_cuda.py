@@ -58,13 +58,13 @@ class _Torch(Arithmetic):
 
     def __init__(self, device: int):
         self.xp = self._torch = sys.modules["torch"]
-        self._device = self._torch.device("cuda", device)
+        self._number, self._device = device, self._torch.device("cuda", device)
         self._like: dict[str, Any] = {}
 
     def stream(self) -> int:
         # the same as torch.cuda.current_stream(device).cuda_stream, which takes 4 to 7 µs;
         # PyTorch's own generated code calls this, too
-        return self._torch._C._cuda_getCurrentRawStream(self._device.index)
+        return self._torch._C._cuda_getCurrentRawStream(self._number)
 
     def dtype_name(self, array: Any) -> str:
         return _name_of_torch(array.dtype)
@@ -128,7 +128,8 @@ class _CuPy(Arithmetic):
         return array.__dlpack__(stream=stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
-        array = (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
+        with self.current():
+            array = (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
         return array.swapaxes(-2, -1) if swapped else array, array.data.ptr
 
     def precise(self) -> Any:
@@ -206,8 +207,6 @@ class OnGpu:
         self.device = device
         self.core = _core.cuda
         self.library = library
-        # a library that needs no current device makes arrays without a detour
-        self._new = library.new if type(library).current is Arithmetic.current else self._new_on_device
 
     _kept: dict[tuple[Any, int], OnGpu] = {}
 
@@ -236,7 +235,7 @@ class OnGpu:
         `threads` is not used; it is for hosts.
         """
         library = self.library
-        return _core.cuda.Call(self.device, library.stream(), library.synchronise, self._new)
+        return _core.cuda.Call(self.device, library.stream(), library.synchronise, library.new)
 
     def give_back(self, array: Any) -> Any:
         return array
@@ -261,11 +260,6 @@ class OnGpu:
     def mask(self, array: GpuArray) -> Any:
         """Returns an operand, 0 where the array is false and else 1, since not every library exports booleans."""
         return self.operand(array.astype(bool).astype(np.uint8).dense())
-
-    def _new_on_device(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
-        library = self.library
-        with library.current():
-            return library.new(shape, dtype, zeros, swapped)
 
 
 @functools.cache
