@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import gpu_number
-from ._cuda import Arithmetic, GpuArray, OnGpu, dtype_named, gpu_of_torch, unconverted_on_gpu
+from ._cuda import Arithmetic, GpuArray, OnGpu, dtype_named, gpu_of_torch, known_place
 from ._errors import InvalidArgument
 
 _FLOAT64 = np.dtype(np.float64)
@@ -89,8 +89,8 @@ def _on_host_of_torch() -> OnHost:
 def unconverted(array: Any) -> tuple[Any, Place] | None:
     """Returns `array` as the extension module takes it, and its place, if nothing has to be converted; otherwise None.
 
-    The short way past `located`, `to_float` and `operand` for NumPy's arrays and PyTorch's tensors of float32 and
-    float64. A small tensor takes longer on the long way than its factorization.
+    The short way past `located`, `to_float` and `operand`, for NumPy's arrays and PyTorch's tensors of float32 and
+    float64. On the long way a small tensor takes more time than its factorization.
     """
     if type(array) is np.ndarray:
         return (array, ON_HOST) if (array.dtype is _FLOAT64 or array.dtype is _FLOAT32) and array.flags.aligned else None
@@ -99,13 +99,11 @@ def unconverted(array: Any) -> tuple[Any, Place] | None:
         return None
     if array.dtype is not torch.float32 and array.dtype is not torch.float64:
         return None
-    if array.requires_grad or array.is_neg() or array._is_zerotensor():
+    address = array.data_ptr()  # 0 for zeros that PyTorch keeps as a bit
+    if array.requires_grad or array.is_neg() or address == 0 or address % array.itemsize:
         return None
-    if array.is_cuda:
-        return unconverted_on_gpu(array)
-    if not array.is_cpu or array.data_ptr() % array.itemsize:
-        return None
-    return torch.to_dlpack(array), _on_host_of_torch()
+    place = _on_host_of_torch() if array.is_cpu else known_place(array) if array.is_cuda else None
+    return None if place is None else (torch.to_dlpack(array), place)
 
 
 def _settled(array: Any) -> Any:

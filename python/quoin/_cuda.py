@@ -281,12 +281,13 @@ def gpu_of_torch(array: Any) -> int | None:
     return int(array.get_device())
 
 
-def unconverted_on_gpu(tensor: Any) -> tuple[Any, OnGpu] | None:
-    """Returns the operand and the place of a PyTorch tensor in a GPU's memory, or None, as `_arrays.unconverted`."""
-    place = OnGpu._kept.get((_Torch, tensor.get_device()))
-    if place is None or not (tensor.is_contiguous() or _is_dense(tensor.shape, tensor.stride())):
-        return None
-    return place.library.xp.to_dlpack(tensor), place
+def known_place(tensor: Any) -> OnGpu | None:
+    """Returns the place of a PyTorch tensor in a GPU's memory if an earlier call has made it; otherwise None.
+
+    Also returns None for a tensor that has to be copied.
+    """
+    dense = tensor.is_contiguous() or _is_dense(tensor.shape, tensor.stride())
+    return OnGpu._kept.get((_Torch, tensor.get_device())) if dense else None
 
 
 def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
