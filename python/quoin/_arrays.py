@@ -137,6 +137,9 @@ def located(array: Any) -> tuple[Any, Place]:
     """
     if isinstance(array, np.ndarray):
         return (array if type(array) is np.ndarray else without_mask(array)), ON_HOST
+    if (short := unconverted(array)) is not None:
+        place = short[1]
+        return (array.numpy() if isinstance(place, OnHost) else place.take(array)), place
     if "jax" in sys.modules and isinstance(array, sys.modules["jax"].core.Tracer):
         raise TypeError(
             "quoin's functions take arrays with values, and this is a tracer of jax.jit, grad or vmap: quoin.jax has qr, lstsq, "
@@ -156,9 +159,6 @@ def located(array: Any) -> tuple[Any, Place]:
                 "quoin computes on arrays in host memory or in that of an NVIDIA GPU; this one lies elsewhere "
                 f"(DLPack device type {int(kind)})"
             )
-        torch = sys.modules.get("torch")
-        if torch is not None and isinstance(array, torch.Tensor):
-            return _from_dlpack(array), _on_host_of_torch()
         return _from_dlpack(array), OnHost(_from_dlpack_of(array))
     if hasattr(array, "toarray"):
         raise TypeError("quoin computes on dense arrays, and this one is sparse; toarray() makes it dense")
@@ -221,7 +221,7 @@ def located_for(device: str | None, array: Any, function: str) -> tuple[Any, Pla
 
 
 def require_one_place(function: str, one: Place, other: Place) -> None:
-    if str(one) != str(other):
+    if one is not other and str(one) != str(other):
         raise TypeError(f"quoin.{function} needs its arrays in one place; one lies on {one}, another on {other}")
 
 
