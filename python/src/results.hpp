@@ -28,9 +28,10 @@ inline LeastSquaresOptions solver_of(const Solver& solver) {
 /// report.
 template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution, As as = As::Matrix) {
-    return nb::make_tuple(to_array(home, where, std::move(solution.X), as), to_vector(home, where, solution.residual_norms),
-                          solution.condition, to_array(home, where, std::move(solution.R)), solution.exponent,
-                          solution.rank, std::move(solution.dependent), to_tuple(solution.report));
+    return nb::make_tuple(to_array(home, where, std::move(solution.X), as),
+                          to_vector(home, where, solution.residual_norms), solution.condition,
+                          to_array(home, where, std::move(solution.R)), solution.exponent, solution.rank,
+                          std::move(solution.dependent), to_tuple(solution.report));
 }
 
 /// Returns U or None, the singular values, and Vᵀ or None.
