@@ -93,7 +93,8 @@ def unconverted(array: Any) -> tuple[Any, Place] | None:
     float64. On the long way a small tensor takes more time than its factorization.
     """
     if type(array) is np.ndarray:
-        return (array, ON_HOST) if (array.dtype is _FLOAT64 or array.dtype is _FLOAT32) and array.flags.aligned else None
+        computed = array.dtype is _FLOAT64 or array.dtype is _FLOAT32
+        return (array, ON_HOST) if computed and array.flags.aligned else None
     torch = sys.modules.get("torch")
     if torch is None or type(array) is not torch.Tensor or array.layout is not torch.strided:
         return None
