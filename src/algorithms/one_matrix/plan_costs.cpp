@@ -397,9 +397,8 @@ private:
             most = std::max(most, V + above * std::max(2 * w, n_ - number(cols.end)));
             if (forms) form_stack = std::max(form_stack, above * std::max(w, k_ - number(cols.end)));
         });
-        // the tree is there until Q is held
         const double wide_q = forms_q() && m_ < n_ ? m_ * k_ : 0;
-        return square_ + std::max(most, V + std::max({form_stack, wide_q, reflectors() ? reconstruction() : 0}));
+        return square_ + std::max({most, V + form_stack, wide_q, reflectors() ? reconstruction() : 0});
     }
 
     /// T and U, and the steps to them: an LU, its triangle, and a product or an inverse.
