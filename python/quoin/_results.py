@@ -344,7 +344,7 @@ def solutions(result: Any, shape: Any, vector: bool, place: Place) -> LstsqResul
         return LstsqResult(
             [one.x for one in each],
             [one.residual_norms for one in each],
-            [give(one.condition) for one in each],
+            [one.condition for one in each],
             None,
             None,
             residuals=lambda: [one.residuals for one in each],

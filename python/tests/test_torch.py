@@ -492,6 +492,15 @@ def test_tensors_of_any_storage_have_the_bits_of_arrays_in_c_order(dtype):
                 assert torch.equal(ours, torch.from_numpy(numpys))
 
 
+def test_a_list_of_tensors_is_solved_as_a_list_of_arrays():
+    A, b = [normal(8, 3), normal(9, 2)], [normal(8), normal(9)]
+    ours, numpys = quoin.lstsq(A, b), quoin.lstsq([M.numpy() for M in A], [x.numpy() for x in b])
+    for name in ("x", "residual_norms", "residuals", "s"):
+        for one, other in zip(getattr(ours, name), getattr(numpys, name), strict=True):
+            assert type(one) is torch.Tensor and torch.equal(one, torch.from_numpy(np.asarray(other)))
+    assert ours.condition == numpys.condition and ours.rank == numpys.rank
+
+
 @pytest.mark.filterwarnings("ignore:Sparse CSR")
 def test_what_a_tensor_must_not_be():
     A, b = normal(6, 3), normal(6)
