@@ -207,6 +207,13 @@ struct Tuning<Cuda> : CommonTuning {
         const Index rows_of_one_launch = !f64 ? 0 : n <= 16 ? 256 : 128;
         return 4 * m >= 5 * n && m > rows_of_one_launch;
     }
+    /// Returns the method of tall matrices. CholeskyQR2 sums in f64, about 4mn² flops of Q and R: if f64 is slow,
+    /// f32 goes by trees, which have as many in f32.
+    static constexpr Method tall_method(Index n, ScalarKind scalar, const cuda::Kernels& kernels) {
+        const bool f64 = entry_for(scalar, false, true);
+        return f64 || kernels.fast_f64 ? Method::CholeskyQR2 : n <= max_tree_cols ? Method::TSQR : Method::CAQR;
+    }
+    static Method tall_method(Index n, ScalarKind scalar) { return tall_method(n, scalar, cuda::kernels_here()); }
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
     /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
