@@ -9,6 +9,7 @@
 #include "algorithms/shared/column_scaling.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
+#include "lapack/pivoted.hpp"
 #include "lapack/tuning.hpp"
 
 namespace quoin::lapack {
@@ -32,19 +33,23 @@ Index move_fixed_columns(MatrixView<T> A, Int* jpvt) {
     return fixed;
 }
 
-/// Factors rows and columns of `columns.A` from `first` on, panel by panel.
+}  // namespace
+
 template <class T>
-void factor_greedily(Context<Host>& ctx, const PivotedColumns<T, Host>& columns, Index first, T* tau) {
+Index factor_greedily(Context<Host>& ctx, const PivotedColumns<T, Host>& columns, Range steps, double tolerance,
+                      T* tau) {
     const Index n = columns.A.cols, k = std::min(columns.A.rows, n),
                 width = Tuning<Host>::pivoted_width(true, n, k, false, scalar_kind<T>);
     Matrix<T> F(width, n);
-    for (; first < k; first += width) {
-        const Index w = std::min(width, k - first);
-        factor_pivoted<T>(ctx, columns, first, -1, {tau + first, w, 1}, F.view().row_block({0, w}));
+    for (Index first = steps.begin; first < steps.end; first += width) {
+        const Index w = std::min(width, steps.end - first);
+        const Index taken =
+            factor_pivoted<T>(ctx, columns, first, tolerance, {tau + first, w, 1}, F.view().row_block({0, w}));
+        if (taken < w) return first + taken;
     }
+    return steps.end;
 }
 
-/// Returns R (n×n) of a tall A. A is only read.
 template <class T>
 Matrix<T> r_of(Context<Host>& ctx, MatrixView<const T> A) {
     Matrix<T> R(A.cols, A.cols);
@@ -55,8 +60,14 @@ Matrix<T> r_of(Context<Host>& ctx, MatrixView<const T> A) {
     return R;
 }
 
+template <class T>
+double pivoted_workspace(Index m, Index n) {
+    const Index k = std::min(m, n);
+    return 2 * plan_in_place<T>(m, n).workspace_bytes + reflector_workspace<T>(m, n, k) + sizeof(T) * 4.0 * n * k;
+}
+
 template <class T, class Int>
-const char* factor(Context<Host>& ctx, MatrixView<T> A, Int* jpvt, T* tau) {
+const char* factor_with_pivots_in_place(Context<Host>& ctx, MatrixView<T> A, Int* jpvt, T* tau) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n), fixed = std::min(m, move_fixed_columns(A, jpvt));
     ColumnScaling<T, Host> scaling(ctx, A);
     const bool is_scaled = scaling.needed(ctx, false);
@@ -81,17 +92,19 @@ const char* factor(Context<Host>& ctx, MatrixView<T> A, Int* jpvt, T* tau) {
         factor_greedily<T>(ctx,
                            {R.view(), columns.order.row_block(rest), columns.norms.row_block(rest),
                             is_scaled ? exponents.row_block(rest) : exponents},
-                           0, tau + fixed);
+                           {0, k - fixed}, -1, tau + fixed);
         permute_columns<T>(ctx, columns.order, A);
         factor_in_place<T>(ctx, plan_in_place<T>(A22.rows, A22.cols), A22, tau + fixed);
     } else if (fixed < k) {
-        factor_greedily<T>(ctx, columns, fixed, tau);
+        factor_greedily<T>(ctx, columns, {fixed, k}, -1, tau);
     }
     const std::vector<Int> moved(jpvt, jpvt + n);
     for (Index j = 0; j < n; ++j) jpvt[j] = moved[order[j]];
     if (is_scaled) scaling.unscale(ctx, Part::Upper, A.row_block({0, k}));
     return from_r ? "pivots of R" : "greedy panels";
 }
+
+namespace {
 
 template <class T, class Int, class Next>
 void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, const Int* lda, Int* jpvt, T* tau,
@@ -109,11 +122,8 @@ void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
         const MatrixView<T> AA(A, m, n, *lda);
         serve(
             Call(routine, m, n, k), (factor_pays(m, n) && pivots_of_r_pay(m, n)) || near_overflow<T>(AA),
-            [&] {
-                return 2 * plan_in_place<T>(m, n).workspace_bytes + reflector_workspace<T>(m, n, k) +
-                       sizeof(T) * 4.0 * n * k;
-            },
-            [&](Context<Host>& ctx) { return factor<T>(ctx, AA, jpvt, tau); }, next,
+            [&] { return pivoted_workspace<T>(m, n); },
+            [&](Context<Host>& ctx) { return factor_with_pivots_in_place<T>(ctx, AA, jpvt, tau); }, next,
             [&] { next(m_, n_, A, lda, jpvt, tau, work, lwork, info); }, info);
     }
     work[0] = wanted;
@@ -129,5 +139,15 @@ void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
     }
 QUOIN_LAPACK_EXPORT(QUOIN_GEQP3)
 #undef QUOIN_GEQP3
+
+#define QUOIN_INSTANTIATE(T)                                                                               \
+    template Index factor_greedily<T>(Context<Host>&, const PivotedColumns<T, Host>&, Range, double, T*);  \
+    template Matrix<T> r_of<T>(Context<Host>&, MatrixView<const T>);                                       \
+    template double pivoted_workspace<T>(Index, Index);                                                    \
+    template const char* factor_with_pivots_in_place<T>(Context<Host>&, MatrixView<T>, std::int32_t*, T*); \
+    template const char* factor_with_pivots_in_place<T>(Context<Host>&, MatrixView<T>, std::int64_t*, T*);
+QUOIN_INSTANTIATE(float)
+QUOIN_INSTANTIATE(double)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin::lapack

@@ -14,6 +14,8 @@ inline Index panel_width(Index m, Index k) {
 
 /// Columns of `work` that a query recommends: a panel of the next LAPACK.
 inline constexpr Index work_columns = 32;
+/// Elements of T in the reference's ?ormqr and ?ormrz: 64 + 1 rows of 64 columns.
+inline constexpr Index t_size = 65 * 64;
 
 /// Whether Quoin is faster. If not, the system's LAPACK serves the call.
 inline bool factor_pays(Index m, Index n) { return std::min(m, n) >= 16 && 1.0 * m * n * std::min(m, n) >= 2e6; }
@@ -42,6 +44,15 @@ inline bool lq_apply_pays(Index order, Index cols, Index k) { return apply_pays(
 /// one core as above, ms: 300×100 0.44|0.40, 600×100 0.67|0.76, 20 000×100 16|37, 2000×500 47|46, 3000×500 61|67,
 /// 3000×1000 290|370, 8000×1000 760|1670.
 inline bool pivots_of_r_pay(Index m, Index n) { return n > 0 && m >= (n < 1000 ? 5 : 3) * n; }
+
+/// Whether ?geqp3rk takes its pivots from R, if it takes at most k columns. R costs as much as half of A's greedy panels,
+/// and a tolerance may stop these at the first one.
+inline bool truncated_from_r_pays(Index m, Index n, Index k, bool has_tolerance) {
+    return pivots_of_r_pay(m, n) && !has_tolerance && 2 * k >= n;
+}
+/// Whether ?tzrzf with m rows of l entries pays, and ?ormrz with k of them.
+inline bool trapezoid_pays(Index m, Index l) { return lq_pays(m, l, m); }
+inline bool trapezoid_apply_pays(Index l, Index cols, Index k) { return apply_pays(l, cols, k); }
 
 /// From this number of rows on, the cores share a stacked leaf if C has few columns; and the least rows that one core
 /// takes.
