@@ -52,4 +52,8 @@ QUOIN_STUB_ALL(gelqf)
 QUOIN_STUB_ALL(gelq2)
 QUOIN_STUB_ALL(orglq)
 QUOIN_STUB_ALL(ormlq)
+QUOIN_STUB_ALL(geqp3rk)
+QUOIN_STUB_ALL(gelsy)
+QUOIN_STUB_ALL(tzrzf)
+QUOIN_STUB_ALL(ormrz)
 #endif
