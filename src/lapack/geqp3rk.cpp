@@ -158,10 +158,9 @@ void geqp3rk(const char* routine, Next* next, const Int* m_, const Int* n_, cons
                         *reltol < 0 ? *reltol : std::max(*reltol, u)};
     const MatrixView<T> AB(A, m, n + nrhs, *lda);
     const bool from_r = truncated_from_r_pays(m, n, limits.columns, limits.absolute >= 0 || limits.relative >= 0);
-    // with less than its optimal workspace and columns of B the reference writes beyond the end of `work`
     serve(
         Call(routine, m, n + nrhs, std::min<Index>(k, *kmax)),
-        (from_r && factor_pays(m, n)) || (nrhs > 0 && *lwork < optimal) || near_overflow<T>(AB),
+        truncated_pays(m, n, std::min(k, limits.columns)) || near_overflow<T>(AB),
         [&] { return pivoted_workspace<T>(m, n) + reflector_workspace<T>(m, n + nrhs, k) + sizeof(T) * 1.0 * m * n; },
         [&](Context<Host>& ctx) {
             const Residual<T> residual = factor<T>(ctx, from_r, AB, n, limits, jpiv, tau, info);

@@ -45,14 +45,20 @@ inline bool lq_apply_pays(Index order, Index cols, Index k) { return apply_pays(
 /// 3000×1000 290|370, 8000×1000 760|1670.
 inline bool pivots_of_r_pay(Index m, Index n) { return n > 0 && m >= (n < 1000 ? 5 : 3) * n; }
 
+/// Whether ?geqp3rk of at most k columns pays. The reference's panels have one column: its ilaenv knows no block size for
+/// ?geqp3rk.
+inline bool truncated_pays(Index m, Index n, Index k) { return form_pays(m, n, k); }
 /// Whether ?geqp3rk takes its pivots from R, if it takes at most k columns. R costs as much as half of A's greedy panels,
 /// and a tolerance may stop these at the first one.
 inline bool truncated_from_r_pays(Index m, Index n, Index k, bool has_tolerance) {
     return pivots_of_r_pay(m, n) && !has_tolerance && 2 * k >= n;
 }
-/// Whether ?tzrzf with m rows of l entries pays, and ?ormrz with k of them.
-inline bool trapezoid_pays(Index m, Index l) { return lq_pays(m, l, m); }
-inline bool trapezoid_apply_pays(Index l, Index cols, Index k) { return apply_pays(l, cols, k); }
+/// Whether ?tzrzf with m rows of l entries beyond the triangle pays, and ?ormrz with k of them. Both copy the vectors,
+/// and ?tzrzf its triangle, too: with few entries a row that takes longer than the reference's rows with a stride.
+inline bool trapezoid_pays(Index m, Index l) { return m >= 16 && 10 * l >= m && 1.0 * m * m * l >= 2.5e4; }
+inline bool trapezoid_apply_pays(Index l, Index cols, Index k) {
+    return k >= 16 && 4 * l >= k && 1.0 * k * l * (cols + 8) >= 3e4;
+}
 
 /// From this number of rows on, the cores share a stacked leaf if C has few columns; and the least rows that one core
 /// takes.
