@@ -18,14 +18,15 @@ namespace quoin::lapack {
 namespace {
 
 /// An estimate σ = ‖xᵀR‖ of the largest or the smallest singular value of a leading triangle R, ‖x‖ = 1 (Bischof 1990,
-/// incremental condition estimation). The reference's ?laic1 has the same values up to rounding.
+/// incremental condition estimation). The values are those of the reference's ?laic1 up to rounding.
 template <class T>
 class SingularValueEstimate {
 public:
     SingularValueEstimate(bool is_largest, double r) : is_largest_(is_largest), sigma_(std::abs(r)), x_{1} {}
 
     double sigma() const { return sigma_; }
-    /// The estimate for [R w; 0 γ]: the extreme singular value of M = [σ xᵀw; 0 γ], whose vector [s c] makes x [s x; c].
+    /// Returns the estimate for [R w; 0 γ]: the extreme singular value of M = [σ xᵀw; 0 γ]. Its left singular vector
+    /// (s, c) makes [s x; c] of x.
     SingularValueEstimate extended(const T* w, double gamma) const {
         double alpha = 0;
         for (std::size_t i = 0; i < x_.size(); ++i) alpha += x_[i] * static_cast<double>(w[i]);

@@ -22,7 +22,7 @@ struct Limits {
     double absolute, relative;
 };
 
-/// R₂₂ after k columns: its largest column's norm, and the ratio of this norm to that of A's largest column.
+/// R₂₂ after k columns: the largest norm of its columns, and this norm relative to the largest norm of A's columns.
 template <class T>
 struct Residual {
     Index k = 0;

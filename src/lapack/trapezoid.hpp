@@ -13,9 +13,9 @@ template <class T>
 void factor_trapezoid(Context<Host>& ctx, MatrixView<T> A, T* tau);
 
 /// C := op(Z) C or C op(Z), Z of the k reflectors of `factor_trapezoid`: I in the first k rows of C (columns from the
-/// right), and V (k×l, l > 0) in the last l, with k + l <= Z's order. 4kl flops a column, and lk² for T.
+/// right), and V_rows (k×l, l > 0) in the last l, with k + l <= Z's order. 4kl flops a column, and lk² for T.
 template <class T>
-void apply_trapezoid(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V, const T* tau, MatrixView<T> C);
+void apply_trapezoid(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V_rows, const T* tau, MatrixView<T> C);
 
 /// Returns the bytes of workspace of these functions, with p columns of C (0 for `factor_trapezoid`).
 template <class T>

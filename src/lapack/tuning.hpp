@@ -45,11 +45,11 @@ inline bool lq_apply_pays(Index order, Index cols, Index k) { return apply_pays(
 /// 3000×1000 290|370, 8000×1000 760|1670.
 inline bool pivots_of_r_pay(Index m, Index n) { return n > 0 && m >= (n < 1000 ? 5 : 3) * n; }
 
-/// Whether ?geqp3rk of at most k columns pays. The reference's panels have one column: its ilaenv knows no block size for
-/// ?geqp3rk.
+/// Whether ?geqp3rk of at most k columns pays. The reference has panels of one column, since its ilaenv knows no block
+/// size for ?geqp3rk.
 inline bool truncated_pays(Index m, Index n, Index k) { return form_pays(m, n, k); }
-/// Whether ?geqp3rk takes its pivots from R, if it takes at most k columns. R costs as much as half of A's greedy panels,
-/// and a tolerance may stop these at the first one.
+/// Whether ?geqp3rk of at most k columns takes its pivots from R. R costs as much as half of A's greedy panels, and a
+/// tolerance may stop these at the first column.
 inline bool truncated_from_r_pays(Index m, Index n, Index k, bool has_tolerance) {
     return pivots_of_r_pay(m, n) && !has_tolerance && 2 * k >= n;
 }

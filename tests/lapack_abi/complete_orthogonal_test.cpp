@@ -315,7 +315,7 @@ TYPED_TEST(CompleteOrthogonalExchange, EitherAcceptsTheReflectorsOfTheOther) {
     }
 }
 
-// With all columns fixed R of an upper triangle is that triangle in either library, so that both estimate its condition.
+// With all columns fixed, R of an upper triangle is this triangle in either library, so both estimate its condition.
 TYPED_TEST(CompleteOrthogonalExchange, RanksAreTheSystems) {
     using T = TypeParam;
     std::mt19937_64 random(1);

@@ -105,14 +105,14 @@ public:
             });
         });
     }
-    /// What ?geqp3rk returns.
+    /// Results of ?geqp3rk.
     struct Truncated {
         Int info = 99, k = -1;
         T largest = poison, relative = poison;
         std::vector<Int> jpiv;
         std::vector<T> tau;
     };
-    /// A has n columns, and those of B.
+    /// AB is [A B], A with n columns.
     Truncated geqp3rk(MatrixView<T> AB, Int n, Int kmax, T abstol, T reltol, Work size) const {
         const Int m = AB.rows, nrhs = AB.cols - n, lda = AB.ld, k = std::min(m, n);
         Truncated out;
@@ -146,7 +146,7 @@ public:
                       [&](T* work, const Int* lwork) { f.tzrzf(&m, &n, A.data, &lda, tau, work, lwork, info); });
         });
     }
-    /// The reflectors are those of V's rows, each with l entries.
+    /// The last l entries of each row of V are a reflector's.
     void ormrz(Side side, Op op, Int l, MatrixView<const T> V, const std::vector<T>& tau, MatrixView<T> C,
                Work size) const {
         const Int m = C.rows, n = C.cols, k = V.rows, lda = V.ld, ldc = C.ld;
