@@ -18,7 +18,7 @@ namespace quoin::lapack {
 namespace {
 
 /// An estimate σ = ‖xᵀR‖ of the largest or the smallest singular value of a leading triangle R, ‖x‖ = 1 (Bischof 1990,
-/// incremental condition estimation). The values are those of the reference's ?laic1 up to rounding.
+/// incremental condition estimation). The reference's ?laic1 has these values up to rounding.
 template <class T>
 class SingularValueEstimate {
 public:

@@ -117,8 +117,8 @@ Residual<T> factor(Context<Host>& ctx, bool from_r, MatrixView<T> AB, Index n, c
         taken = factor_greedily<T>(ctx, columns, {0, most}, tolerance, tau);
     }
     const Range done{0, taken};
-    apply_in_place<T>(ctx, Side::Left, Op::Transpose, A.col_block(done), tau,
-                      AB.col_block({from_r ? taken : n, AB.cols}));
+    const MatrixView<T> rest = AB.col_block({from_r ? taken : n, AB.cols});
+    if (!rest.empty()) apply_in_place<T>(ctx, Side::Left, Op::Transpose, A.col_block(done), tau, rest);
     for (Index j = 0; j < n; ++j) jpiv[j] = static_cast<Int>(order[j] + 1);
     const double left = taken < k ? largest_norm<T>(norms.data(), exponents, {taken, n}) : 0;
     if (is_scaled) {

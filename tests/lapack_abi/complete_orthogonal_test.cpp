@@ -405,6 +405,19 @@ TYPED_TEST(CompleteOrthogonalExchange, IllegalArguments) {
     }
 }
 
+TYPED_TEST(CompleteOrthogonalExchange, RefusesVectorsThatReachIntoTheFirstRows) {
+    using T = TypeParam;
+    const std::int64_t m = 5, n = 2, k = 3, l = 3, lwork = 512;
+    const T V[15] = {}, tau[3] = {};
+    T C[10] = {1}, work[512];
+    std::int64_t info = 99;
+    take_complaint();
+    this->always.f.ormrz("L", "N", &m, &n, &k, &l, V, &k, tau, C, &m, work, &lwork, &info, 1, 1);
+    EXPECT_EQ(info, -6);
+    EXPECT_EQ(take_complaint().argument, 6);
+    EXPECT_EQ(C[0], 1);
+}
+
 TYPED_TEST(CompleteOrthogonalExchange, AQueryWritesWorkAlone) {
     using T = TypeParam;
     const std::int32_t m = 1 << 20, n = 1 << 21, nrhs = 300001, query = -1;

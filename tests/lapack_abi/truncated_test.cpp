@@ -181,7 +181,8 @@ TYPED_TEST(LapackTruncated, ObeysTheLawForEveryClassOfMatrices) {
 
 TYPED_TEST(LapackTruncated, PivotsRanksAndNormsAreTheAlgorithms) {
     using T = typename TestFixture::T;
-    for (const auto& [m, n] : {std::pair<Index, Index>{60, 50}, {300, 40}, {40, 70}}) {
+    for (const auto& [rows, cols] : {std::pair<Index, Index>{60, 50}, {300, 40}, {40, 70}}) {
+        const Index m = rows, n = cols;
         Matrix<T> A = generate<T>(Gallery::RandomNormal, m, n);
         // norms that fall far enough for no ties
         for (Index j = 0; j < n; ++j) {
