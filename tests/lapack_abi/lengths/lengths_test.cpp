@@ -23,7 +23,7 @@ namespace {
 /// dimension), w (a size of workspace), o (one), s and c (side and transposition), A (an array), D (a descriptor), i
 /// (info).
 const std::map<std::string, std::string> routines = {
-    {"geqrf", "mnAooDAAwi"}, {"orgqr", "mnkAooDAAwi"}, {"ormqr", "scmnkAooDAAooDAwi"}, {"gels", "cmnrAooDAooDAwi"}};
+    {"geqrf", "mnAooDAAwi"}, {"geqpf", "mnAooDAAAwi"}, {"orgqr", "mnkAooDAAwi"}, {"ormqr", "scmnkAooDAAooDAwi"}, {"gels", "cmnrAooDAooDAwi"}};
 #else
 /// The arguments of each routine, a letter each: m n k l and r (columns), b and B (block sizes), d (a leading
 /// dimension), w (a size of workspace or T), o (one), t (a tolerance that is not used), s and c (side and
