@@ -1,5 +1,5 @@
-// p?geqrf, p?geqpf, p?orgqr, p?ormqr and p?gels. The next ScaLAPACK after this library checks the arguments and returns the
-// sizes of workspace, and computes the calls that Quoin does not take.
+// p?geqrf, p?geqpf, p?orgqr, p?ormqr and p?gels. The next ScaLAPACK after this library checks the arguments and returns
+// the sizes of workspace, and computes the calls that Quoin does not take.
 
 #include <mpi.h>
 
@@ -136,7 +136,8 @@ bool can_allocate(double bytes) {
     }
 }
 
-/// Returns the greedy pivots of A, one-based, on every rank: rank 0 finds them in R of A, which has A's norms and angles.
+/// Returns the greedy pivots of A, one-based, on every rank. Rank 0 finds them in R of A, whose columns have the norms
+/// and angles of A's.
 template <class T>
 std::vector<Index> pivots_of(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclicView<const T> A) {
     Communicator& comm = grid.comm();
