@@ -29,7 +29,7 @@ struct Residual {
     T largest = 0, relative = 0;
 };
 
-/// Returns the largest norm of columns of a matrix that a power of two scales; `exponents` may have no data.
+/// Returns the largest 2^e_j norms[j] of the columns; e_j = 0 if `exponents` has no data.
 template <class T>
 double largest_norm(const T* norms, MatrixView<const int> exponents, Range columns) {
     double largest = 0;
@@ -159,7 +159,7 @@ void geqp3rk(const char* routine, Next* next, const Int* m_, const Int* n_, cons
     const MatrixView<T> AB(A, m, n + nrhs, *lda);
     const bool from_r = truncated_from_r_pays(m, n, limits.columns, limits.absolute >= 0 || limits.relative >= 0);
     serve(
-        Call(routine, m, n + nrhs, std::min<Index>(k, *kmax)),
+        Call(routine, m, n, std::min(k, limits.columns)),
         truncated_pays(m, n, std::min(k, limits.columns)) || near_overflow<T>(AB),
         [&] { return pivoted_workspace<T>(m, n) + reflector_workspace<T>(m, n + nrhs, k) + sizeof(T) * 1.0 * m * n; },
         [&](Context<Host>& ctx) {

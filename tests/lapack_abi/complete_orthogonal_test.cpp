@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lapack_abi/lapack.hpp"
+#include "omp_threads.hpp"
 
 namespace quoin::test {
 namespace {
@@ -348,6 +349,35 @@ TYPED_TEST(CompleteOrthogonalExchange, RanksAreTheSystems) {
     }
     EXPECT_GT(deficient, 100);
     EXPECT_LT(deficient, 300);
+}
+
+TYPED_TEST(CompleteOrthogonalExchange, ThreadsDoNotChangeBits) {
+    using T = TypeParam;
+    for (const auto& [m, n, r] : {std::array<Index, 3>{600, 100, 40}, {120, 500, 60}}) {
+        const LowRankProblem<T> problem(m, n, r, 30, 3);
+        std::vector<Matrix<T>> results;
+        std::vector<std::vector<std::int64_t>> pivots;
+        for (const int threads : {1, 2, 4}) {
+            const OmpThreads of(threads);
+            Matrix<T> A = copy<T>(problem.A.view()), B = filled<T>(std::max(m, n), 30, T(0)), AB(m, n + 30);
+            for (Index j = 0; j < n; ++j) std::copy_n(A.view().at(0, j), m, AB.view().at(0, j));
+            for (Index j = 0; j < 30; ++j) {
+                std::copy_n(problem.B.view().at(0, j), m, B.view().at(0, j));
+                std::copy_n(problem.B.view().at(0, j), m, AB.view().at(0, n + j));
+            }
+            std::vector<std::int64_t> jpvt(n, 0);
+            this->always.gelsy(A.view(), B.view(), jpvt, T(1e-3), Work::Queried);
+            auto truncated = this->always.geqp3rk(AB.view(), n, r + 3, -1, T(1e-3), Work::Queried);
+            results.push_back(std::move(A));
+            results.push_back(std::move(B));
+            results.push_back(std::move(AB));
+            pivots.push_back(jpvt);
+            pivots.push_back(truncated.jpiv);
+        }
+        for (std::size_t i = 3; i < results.size(); ++i)
+            EXPECT_TRUE(same_bits<T>(results[i].view(), results[i % 3].view())) << i;
+        for (std::size_t i = 2; i < pivots.size(); ++i) EXPECT_EQ(pivots[i], pivots[i % 2]);
+    }
 }
 
 TYPED_TEST(CompleteOrthogonalExchange, IllegalArguments) {
