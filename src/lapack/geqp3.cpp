@@ -1,97 +1,13 @@
 // ?geqp3: A P = Q R with greedy pivots, which are the reference's but for rounding (docs/pivoting.md).
 
-#include <numeric>
-#include <utility>
-#include <vector>
-
-#include "algorithms/one_matrix/cholesky_qr.hpp"
-#include "algorithms/one_matrix/tsqr_caqr.hpp"
-#include "algorithms/shared/column_scaling.hpp"
 #include "lapack/abi.hpp"
 #include "lapack/in_place.hpp"
+#include "lapack/pivoted.hpp"
 #include "lapack/tuning.hpp"
 
 namespace quoin::lapack {
 
 namespace {
-
-/// Moves the columns with jpvt != 0 to the front, and returns their number. `jpvt` receives the permutation.
-template <class T, class Int>
-Index move_fixed_columns(MatrixView<T> A, Int* jpvt) {
-    Index fixed = 0;
-    for (Index j = 0; j < A.cols; ++j) {
-        const bool is_fixed = jpvt[j] != 0;
-        jpvt[j] = static_cast<Int>(j + 1);
-        if (!is_fixed) continue;
-        if (j != fixed) {
-            std::swap_ranges(A.at(0, j), A.at(0, j) + A.rows, A.at(0, fixed));
-            std::swap(jpvt[j], jpvt[fixed]);
-        }
-        ++fixed;
-    }
-    return fixed;
-}
-
-/// Factors rows and columns of `columns.A` from `first` on, panel by panel.
-template <class T>
-void factor_greedily(Context<Host>& ctx, const PivotedColumns<T, Host>& columns, Index first, T* tau) {
-    const Index n = columns.A.cols, k = std::min(columns.A.rows, n),
-                width = Tuning<Host>::pivoted_width(true, n, k, false, scalar_kind<T>);
-    Matrix<T> F(width, n);
-    for (; first < k; first += width) {
-        const Index w = std::min(width, k - first);
-        factor_pivoted<T>(ctx, columns, first, -1, {tau + first, w, 1}, F.view().row_block({0, w}));
-    }
-}
-
-/// Returns R (n×n) of a tall A. A is only read.
-template <class T>
-Matrix<T> r_of(Context<Host>& ctx, MatrixView<const T> A) {
-    Matrix<T> R(A.cols, A.cols);
-    const auto passes = cholesky_passes<T, Host>(ctx, CholeskyChain::OfA, false, A, {}, R.view());
-    if (passes.state != CholeskyPasses<T, Host>::State::Certified) {
-        tsqr_r_only<T, Host>(ctx, plan_qr<T>(ctx, A.rows, A.cols, {.method = Method::TSQR}), A, true, R.view());
-    }
-    return R;
-}
-
-template <class T, class Int>
-const char* factor(Context<Host>& ctx, MatrixView<T> A, Int* jpvt, T* tau) {
-    const Index m = A.rows, n = A.cols, k = std::min(m, n), fixed = std::min(m, move_fixed_columns(A, jpvt));
-    ColumnScaling<T, Host> scaling(ctx, A);
-    const bool is_scaled = scaling.needed(ctx, false);
-    if (is_scaled) scaling.scale(ctx, A);
-    const MatrixView<int> exponents = is_scaled ? scaling.exponents() : MatrixView<int>();
-    const Range done{0, fixed}, rest{fixed, n};
-    if (fixed > 0) {
-        factor_in_place<T>(ctx, plan_in_place<T>(m, fixed), A.col_block(done), tau);
-        apply_in_place<T>(ctx, Side::Left, Op::Transpose, A.col_block(done), tau, A.col_block(rest));
-    }
-    const auto A22 = A.block({fixed, m}, rest);
-    std::vector<Index> order(n);
-    std::iota(order.begin(), order.end(), Index(0));
-    std::vector<T> norms(2 * n);
-    column_norms<T>(ctx, A22, std::span(norms).subspan(fixed, rest.size()));
-    std::copy_n(norms.begin(), n, norms.begin() + n);
-    const PivotedColumns<T, Host> columns{A, {order.data(), n, 1}, {norms.data(), n, 2}, exponents};
-    const bool from_r = fixed < k && pivots_of_r_pay(A22.rows, A22.cols);
-    if (from_r) {
-        // R has the norms of A22
-        Matrix<T> R = r_of<T>(ctx, A22);
-        factor_greedily<T>(ctx,
-                           {R.view(), columns.order.row_block(rest), columns.norms.row_block(rest),
-                            is_scaled ? exponents.row_block(rest) : exponents},
-                           0, tau + fixed);
-        permute_columns<T>(ctx, columns.order, A);
-        factor_in_place<T>(ctx, plan_in_place<T>(A22.rows, A22.cols), A22, tau + fixed);
-    } else if (fixed < k) {
-        factor_greedily<T>(ctx, columns, fixed, tau);
-    }
-    const std::vector<Int> moved(jpvt, jpvt + n);
-    for (Index j = 0; j < n; ++j) jpvt[j] = moved[order[j]];
-    if (is_scaled) scaling.unscale(ctx, Part::Upper, A.row_block({0, k}));
-    return from_r ? "pivots of R" : "greedy panels";
-}
 
 template <class T, class Int, class Next>
 void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, const Int* lda, Int* jpvt, T* tau,
@@ -109,11 +25,8 @@ void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
         const MatrixView<T> AA(A, m, n, *lda);
         serve(
             Call(routine, m, n, k), (factor_pays(m, n) && pivots_of_r_pay(m, n)) || near_overflow<T>(AA),
-            [&] {
-                return 2 * plan_in_place<T>(m, n).workspace_bytes + reflector_workspace<T>(m, n, k) +
-                       sizeof(T) * 4.0 * n * k;
-            },
-            [&](Context<Host>& ctx) { return factor<T>(ctx, AA, jpvt, tau); }, next,
+            [&] { return pivoted_workspace<T>(m, n); },
+            [&](Context<Host>& ctx) { return factor_with_pivots_in_place<T>(ctx, AA, jpvt, tau); }, next,
             [&] { next(m_, n_, A, lda, jpvt, tau, work, lwork, info); }, info);
     }
     work[0] = wanted;

@@ -26,14 +26,16 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
     const bool query = asks(*tsize) || asks(*lwork), least = *tsize == -2 || *lwork == -2;
     const MatrixView<T> V(A, m, n, *lda);
     // a query returns the sizes of the library that will factor, except that it does not see the entries
-    const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), passes_on = next && may_pass_on() && !pays;
+    const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), may_pass = next && may_pass_on(),
+               passes_on = may_pass && !pays;
     if (query && passes_on) return pass_on();
     const Index min_t = n + header, min_work = std::max<Index>(1, n);
     *info = !query && *tsize < min_t ? -6 : !query && *lwork < n ? -8 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     const Plan plan = k == 0 || passes_on ? Plan() : plan_in_place<T>(m, n);
     Index nb = std::max<Index>(1, plan.panel_width);
-    if (!query && *tsize < nb * n + header) nb = 1;
+    // a caller with the next library's sizes has ?gemqr's workspace for its block size
+    if (!query && (*tsize < nb * n + header || (may_pass && !geqr_pays(m, n)))) nb = 1;
     const auto describe = [&] {
         Tf[0] = workspace_size<T>(least && *tsize != -1 ? min_t : nb * n + header);
         Tf[1] = workspace_size<T>(m);

@@ -9,9 +9,6 @@ namespace quoin::lapack {
 
 namespace {
 
-/// Elements of T in the reference's ?ormqr: 64 + 1 rows of 64 columns.
-constexpr Index t_size = 65 * 64;
-
 template <class T, class Int, class Next>
 void orgqr(const char* routine, Of of, Next* next, const Int* m_, const Int* n_, const Int* k_, T* A, const Int* lda,
            const T* tau, T* work, const Int* lwork, Int* info) {

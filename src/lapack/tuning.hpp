@@ -14,6 +14,8 @@ inline Index panel_width(Index m, Index k) {
 
 /// Columns of `work` that a query recommends: a panel of the next LAPACK.
 inline constexpr Index work_columns = 32;
+/// Elements of T in the reference's ?ormqr and ?ormrz: 64 + 1 rows of 64 columns.
+inline constexpr Index t_size = 65 * 64;
 
 /// Whether Quoin is faster. If not, the system's LAPACK serves the call.
 inline bool factor_pays(Index m, Index n) { return std::min(m, n) >= 16 && 1.0 * m * n * std::min(m, n) >= 2e6; }
@@ -42,6 +44,21 @@ inline bool lq_apply_pays(Index order, Index cols, Index k) { return apply_pays(
 /// one core as above, ms: 300×100 0.44|0.40, 600×100 0.67|0.76, 20 000×100 16|37, 2000×500 47|46, 3000×500 61|67,
 /// 3000×1000 290|370, 8000×1000 760|1670.
 inline bool pivots_of_r_pay(Index m, Index n) { return n > 0 && m >= (n < 1000 ? 5 : 3) * n; }
+
+/// Whether ?geqp3rk of at most k columns pays. The reference has panels of one column, since its ilaenv knows no block
+/// size for ?geqp3rk.
+inline bool truncated_pays(Index m, Index n, Index k) { return form_pays(m, n, k); }
+/// Whether ?geqp3rk of at most k columns takes its pivots from R. R costs as much as half of A's greedy panels, and a
+/// tolerance may stop these at the first column.
+inline bool truncated_from_r_pays(Index m, Index n, Index k, bool has_tolerance) {
+    return pivots_of_r_pay(m, n) && !has_tolerance && 2 * k >= n;
+}
+/// Whether ?tzrzf with m rows of l entries beyond the triangle pays, and ?ormrz with k of them. Both copy the vectors,
+/// and ?tzrzf its triangle, too: with few entries a row that takes longer than the reference's rows with a stride.
+inline bool trapezoid_pays(Index m, Index l) { return m >= 16 && 10 * l >= m && 1.0 * m * m * l >= 2.5e4; }
+inline bool trapezoid_apply_pays(Index l, Index cols, Index k) {
+    return k >= 16 && 4 * l >= k && 1.0 * k * l * (cols + 8) >= 3e4;
+}
 
 /// From this number of rows on, the cores share a stacked leaf if C has few columns; and the least rows that one core
 /// takes.

@@ -1,13 +1,15 @@
-// p?geqrf, p?orgqr, p?ormqr and p?gels. The next ScaLAPACK after this library checks the arguments and returns the
-// sizes of workspace, and computes the calls that Quoin does not take.
+// p?geqrf, p?geqpf, p?orgqr, p?ormqr and p?gels. The next ScaLAPACK after this library checks the arguments and returns
+// the sizes of workspace, and computes the calls that Quoin does not take.
 
 #include <mpi.h>
 
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <vector>
 
 #include "lapack/abi.hpp"
+#include "lapack/pivoted.hpp"
 #include "quoin/block_cyclic.hpp"
 #include "quoin/mpi.hpp"
 
@@ -125,6 +127,76 @@ void geqrf(const char* name, Next* next, const int* m, const int* n, T* A, const
         });
 }
 
+bool can_allocate(double bytes) {
+    try {
+        detail::free_host(detail::allocate_host(static_cast<std::size_t>(bytes)));
+        return true;
+    } catch (const OutOfMemory&) {
+        return false;
+    }
+}
+
+/// Returns the greedy pivots of A, one-based, on every rank. Rank 0 finds them in R of A, whose columns have the norms
+/// and angles of A's.
+template <class T>
+std::vector<Index> pivots_of(Context<Host>& ctx, const ProcessGrid& grid, BlockCyclicView<const T> A) {
+    Communicator& comm = grid.comm();
+    const Index n = A.layout.cols, k = std::min(A.layout.rows, n);
+    const Matrix<T> part = qr<T>(ctx, grid, A).r(ctx);
+    BlockCyclic layout = A.layout;
+    layout.rows = k;
+    Matrix<T> R(comm.rank() == 0 ? k : 0, n);
+    redistribute<T, Host>(ctx, grid, {layout, part.view()}, R.view());
+    std::vector<Index> order(static_cast<std::size_t>(n));
+    std::exception_ptr failure;
+    try {
+        std::vector<T> tau(static_cast<std::size_t>(k));
+        if (comm.rank() == 0) lapack::factor_with_pivots_in_place<T>(ctx, R.view(), order.data(), tau.data());
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    const int note = comm.broadcast<Index, Host>(ctx, {order.data(), n, 1}, 0, failure ? 1 : 0);
+    if (failure) std::rethrow_exception(failure);
+    if (note != 0) throw OutOfMemory("rank 0 could not find the pivots");
+    return order;
+}
+
+/// A(:, j) := A(:, order[j] − 1), by way of blocks of rows.
+template <class T>
+void permute_columns(Context<Host>& ctx, const ProcessGrid& grid, const std::vector<Index>& order,
+                     BlockCyclicView<T> A) {
+    const Index m = A.layout.rows, n = A.layout.cols, P = grid.comm().size(), r = grid.comm().rank();
+    const Index mine = (r + 1) * m / P - r * m / P;
+    Matrix<T> rows(mine, n), moved(mine, n);
+    redistribute<T, Host>(ctx, grid, A, rows.view());
+    for (Index j = 0; j < n; ++j) std::copy_n(rows.view().at(0, order[j] - 1), mine, moved.view().at(0, j));
+    redistribute<T, Host>(ctx, grid, std::as_const(moved).view(), A);
+}
+
+template <class T, class Next>
+void geqpf(const char* name, Next* next, const int* m, const int* n, T* A, const int* ia, const int* ja,
+           const int* desca, int* ipiv, T* tau, T* work, const int* lwork, int* info) {
+    const Blacs blacs(desca[Ctxt]);
+    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && *ia > 0 && *ja > 0 && *m > 0 && *n > 0;
+    if (!valid || blacs.comm == MPI_COMM_NULL) return next(m, n, A, ia, ja, desca, ipiv, tau, work, lwork, info);
+    const SubMatrix<T> sub(blacs, A, *m, *n, ia, ja, desca);
+    const Index k = std::min(*m, *n), ranks = std::max(1, blacs.rows * blacs.cols);
+    // R with its pivoted QR, and the blocks of rows
+    const double bytes = sizeof(T) * 1.0 * *n * (3.0 * static_cast<double>(k) + 2.0 * (*m / ranks + 1));
+    serve(
+        Call(name, *m, *n), blacs, sub.aligned && can_allocate(bytes), work, lwork, info,
+        [&](T* w, const int* lw) { next(m, n, A, ia, ja, desca, ipiv, tau, w, lw, info); },
+        [&](Context<Host>& ctx, const ProcessGrid& grid) {
+            const std::vector<Index> order = pivots_of<T>(ctx, grid, sub.view());
+            permute_columns<T>(ctx, grid, order, sub.view());
+            const Matrix<T> computed = qr_in_place<T>(ctx, grid, sub.view()).tau(ctx);
+            copy<T>(ctx, computed.view(), sub.tau_of(blacs, tau, k));
+            const CyclicAxis columns = sub.layout.col_axis(grid);
+            for (Index l = 0; l < sub.local.cols; ++l)
+                ipiv[sub.first_col + l] = static_cast<int>(*ja - 1 + order[columns.global(blacs.col, l)]);
+        });
+}
+
 template <class T, class Next>
 void orgqr(const char* name, Next* next, const int* m, const int* n, const int* k, T* A, const int* ia, const int* ja,
            const int* desca, T* tau, T* work, const int* lwork, int* info) {
@@ -191,6 +263,11 @@ void gels(const char* name, Next* next, const char* trans, const int* m, const i
                                     T* tau, T* work, const int* lwork, int* info) {                                    \
         static const auto next = QUOIN_LAPACK_NEXT(p##geqrf_);                                                         \
         geqrf(#p "geqrf", next, m, n, A, ia, ja, desca, tau, work, lwork, info);                                       \
+    }                                                                                                                  \
+    QUOIN_LAPACK_ABI void p##geqpf_(const int* m, const int* n, T* A, const int* ia, const int* ja, const int* desca,  \
+                                    int* ipiv, T* tau, T* work, const int* lwork, int* info) {                         \
+        static const auto next = QUOIN_LAPACK_NEXT(p##geqpf_);                                                         \
+        geqpf(#p "geqpf", next, m, n, A, ia, ja, desca, ipiv, tau, work, lwork, info);                                 \
     }                                                                                                                  \
     QUOIN_LAPACK_ABI void p##orgqr_(const int* m, const int* n, const int* k, T* A, const int* ia, const int* ja,      \
                                     const int* desca, T* tau, T* work, const int* lwork, int* info) {                  \

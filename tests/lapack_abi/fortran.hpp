@@ -63,6 +63,9 @@ private:
     using Gemqr = void(Letter, Letter, In, In, In, const T*, In, const T*, In, T*, In, T*, In, Int*, Length, Length);
     using Gels = void(Letter, In, In, In, T*, In, T*, In, T*, In, Int*, Length);
     using Geqp3 = void(In, In, T*, In, Int*, T*, T*, In, Int*);
+    using Geqp3rk = void(In, In, In, In, const T*, const T*, T*, In, Int*, T*, T*, Int*, T*, T*, In, Int*, Int*);
+    using Gelsy = void(In, In, In, T*, In, T*, In, Int*, const T*, Int*, T*, In, Int*);
+    using Ormrz = void(Letter, Letter, In, In, In, In, const T*, In, const T*, T*, In, T*, In, Int*, Length, Length);
     using Copy = void(In, const T*, In, T*, In);
 
 public:
@@ -86,6 +89,11 @@ public:
     Gels* gelst = find<Gels>("gelst");
     Gels* getsls = find<Gels>("getsls");
     Geqp3* geqp3 = find<Geqp3>("geqp3");
+    /// LAPACK has it from 3.12 on.
+    Geqp3rk* geqp3rk = owner_ == Owner::Quoin ? find<Geqp3rk>("geqp3rk") : nullptr;
+    Gelsy* gelsy = find<Gelsy>("gelsy");
+    Geqrf* tzrzf = find<Geqrf>("tzrzf");
+    Ormrz* ormrz = find<Ormrz>("ormrz");
     Geqrf* gelqf = find<Geqrf>("gelqf");
     Geqr2* gelq2 = find<Geqr2>("gelq2");
     Orgqr* orglq = find<Orgqr>("orglq");

@@ -105,6 +105,58 @@ public:
             });
         });
     }
+    /// Results of ?geqp3rk.
+    struct Truncated {
+        Int info = 99, k = -1;
+        T largest = poison, relative = poison;
+        std::vector<Int> jpiv;
+        std::vector<T> tau;
+    };
+    /// AB is [A B], A with n columns.
+    Truncated geqp3rk(MatrixView<T> AB, Int n, Int kmax, T abstol, T reltol, Work size) const {
+        const Int m = AB.rows, nrhs = AB.cols - n, lda = AB.ld, k = std::min(m, n);
+        Truncated out;
+        out.jpiv.assign(n, 0);
+        out.tau.assign(k + 1, poison);
+        std::vector<Int> iwork(std::max<Int>(1, n - 1));
+        with_work(size, k == 0 ? 1 : 3 * n + nrhs - 1, [&](T* work, const Int* lwork) {
+            f.geqp3rk(&m, &n, &nrhs, &kmax, &abstol, &reltol, AB.data, &lda, &out.k, &out.largest, &out.relative,
+                      out.jpiv.data(), out.tau.data(), work, lwork, iwork.data(), &out.info);
+        });
+        EXPECT_TRUE(std::isnan(out.tau.back())) << "tau was written beyond its end";
+        out.tau.pop_back();
+        return out;
+    }
+    /// Returns the rank. B has max(m, n) rows.
+    Int gelsy(MatrixView<T> A, MatrixView<T> B, std::vector<Int>& jpvt, T rcond, Work size) const {
+        const Int m = A.rows, n = A.cols, nrhs = B.cols, lda = A.ld, ldb = B.ld, k = std::min(m, n);
+        Int rank = -1, info = 99;
+        with_work(size, k == 0 || nrhs == 0 ? 1 : k + std::max({2 * k, n + 1, k + nrhs}),
+                  [&](T* work, const Int* lwork) {
+                      f.gelsy(&m, &n, &nrhs, A.data, &lda, B.data, &ldb, jpvt.data(), &rcond, &rank, work, lwork, &info);
+                  });
+        EXPECT_EQ(info, 0);
+        return rank;
+    }
+    /// A (m×n, m <= n) := R and V; returns tau.
+    std::vector<T> tzrzf(MatrixView<T> A, Work size) const {
+        const Int m = A.rows, n = A.cols, lda = A.ld;
+        return with_tau(A, [&](T* tau, Int* info) {
+            with_work(size, m == n ? 1 : std::max<Int>(1, m),
+                      [&](T* work, const Int* lwork) { f.tzrzf(&m, &n, A.data, &lda, tau, work, lwork, info); });
+        });
+    }
+    /// The last l entries of each row of V are a reflector's.
+    void ormrz(Side side, Op op, Int l, MatrixView<const T> V, const std::vector<T>& tau, MatrixView<T> C,
+               Work size) const {
+        const Int m = C.rows, n = C.cols, k = V.rows, lda = V.ld, ldc = C.ld;
+        Int info = 99;
+        with_work(size, std::max<Int>(1, side == Side::Left ? n : m), [&](T* work, const Int* lwork) {
+            f.ormrz(letter(side), letter(op), &m, &n, &k, &l, V.data, &lda, tau.data(), C.data, &ldc, work, lwork,
+                    &info, 1, 1);
+        });
+        EXPECT_EQ(info, 0);
+    }
 
     void tpqrt(Int l, Int nb, MatrixView<T> R, MatrixView<T> B, MatrixView<T> Tf) const {
         const Int m = B.rows, n = B.cols, lda = R.ld, ldb = B.ld, ldt = Tf.ld;

@@ -215,8 +215,9 @@ TYPED_TEST(LapackLeastSquaresExchange, EveryNameIsExported) {
     for (const char* before : {"", "scipy_"}) {
         for (const char* after : {"_", "_64_"}) {
             for (const char* name :
-                 {"geqrf", "geqr2", "orgqr", "ormqr", "geqrt", "geqrt3", "gemqrt", "tpqrt", "tpmqrt", "latsqr",
-                  "lamtsqr", "orgtsqr", "orgtsqr_row", "orhr_col", "geqr", "gemqr", "gels", "gelst", "getsls"}) {
+                 {"geqrf",  "geqr2",  "orgqr",   "ormqr",   "geqrt",       "geqrt3",   "gemqrt", "tpqrt",
+                  "tpmqrt", "latsqr", "lamtsqr", "orgtsqr", "orgtsqr_row", "orhr_col", "geqr",   "gemqr",
+                  "gels",   "gelst",  "getsls",  "gelsy",   "tzrzf",       "ormrz",    "geqp3rk"}) {
                 const std::string symbol = before + std::string(sizeof(TypeParam) == 8 ? "d" : "s") + name + after;
                 EXPECT_NE(dlsym(fortran::quoin_library(), symbol.c_str()), nullptr) << symbol;
             }

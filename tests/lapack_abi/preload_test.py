@@ -36,6 +36,14 @@ def check_arrays():
         for solution in (np.linalg.lstsq(a, a @ x, rcond=None)[0], scipy.linalg.lstsq(a, a @ x)[0],
                          scipy.linalg.lstsq(a, a @ x, lapack_driver="gelsy")[0]):
             assert np.linalg.norm(solution - x) <= 1000 * 60 * np.finfo(dtype).eps * np.linalg.norm(x)
+        # of rank 150: the system's ?gelsy calls ?tzrzf and ?ormrz; Quoin's takes tall matrices
+        for m in (300, 2000):
+            low = random.standard_normal((m, 150)) @ random.standard_normal((150, 300))
+            b = random.standard_normal((m, 3))
+            solution, _, rank, _ = scipy.linalg.lstsq(low.astype(dtype), b.astype(dtype), 1e-4, lapack_driver="gelsy")
+            exact = np.linalg.lstsq(low, b, rcond=1e-4)[0]
+            assert rank == 150
+            assert np.linalg.norm(solution - exact) <= 1000 * 150 * np.finfo(dtype).eps * np.linalg.norm(exact)
         # the residual is orthogonal to A
         b = random.standard_normal((5000, 3)).astype(dtype)
         gels = scipy.linalg.lapack.get_lapack_funcs("gels", (a,))
@@ -144,7 +152,8 @@ def main(library):
 
     said = run("check_arrays")
     for routine in ("SGEQRF", "DGEQRF", "SORGQR", "DORGQR", "SORMQR", "DORMQR", "SGELS", "DGELS", "DCOPY", "SGEQP3",
-                    "DGEQP3", "SGELQF", "DGELQF", "SORGLQ", "DORGLQ"):
+                    "DGEQP3", "SGELQF", "DGELQF", "SORGLQ", "DORGLQ", "SGELSY", "DGELSY", "STZRZF", "DTZRZF", "SORMRZ",
+                    "DORMRZ"):
         lines = [line for line in said if line.startswith(f"quoin: {routine} ")]
         assert any("passed on" not in line for line in lines), f"{routine} was not intercepted"
     assert not any("quoin:" in line for line in run("check_arrays", preload=None)), "intercepted without the library"

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "checks.hpp"
@@ -18,14 +20,15 @@ void Cblacs_get(int context, int what, int* value);
 void Cblacs_gridinit(int* context, const char* order, int rows, int cols);
 void Cblacs_gridinfo(int context, int* rows, int* cols, int* row, int* col);
 void Cblacs_gridexit(int context);
-#define QUOIN_DECLARE(T, p)                                                                                        \
-    void p##geqrf_(const int*, const int*, T*, const int*, const int*, const int*, T*, T*, const int*, int*);      \
-    void p##orgqr_(const int*, const int*, const int*, T*, const int*, const int*, const int*, T*, T*, const int*, \
-                   int*);                                                                                          \
-    void p##ormqr_(const char*, const char*, const int*, const int*, const int*, T*, const int*, const int*,       \
-                   const int*, T*, T*, const int*, const int*, const int*, T*, const int*, int*, std::size_t,      \
-                   std::size_t);                                                                                   \
-    void p##gels_(const char*, const int*, const int*, const int*, T*, const int*, const int*, const int*, T*,     \
+#define QUOIN_DECLARE(T, p)                                                                                         \
+    void p##geqrf_(const int*, const int*, T*, const int*, const int*, const int*, T*, T*, const int*, int*);       \
+    void p##geqpf_(const int*, const int*, T*, const int*, const int*, const int*, int*, T*, T*, const int*, int*); \
+    void p##orgqr_(const int*, const int*, const int*, T*, const int*, const int*, const int*, T*, T*, const int*,  \
+                   int*);                                                                                           \
+    void p##ormqr_(const char*, const char*, const int*, const int*, const int*, T*, const int*, const int*,        \
+                   const int*, T*, T*, const int*, const int*, const int*, T*, const int*, int*, std::size_t,       \
+                   std::size_t);                                                                                    \
+    void p##gels_(const char*, const int*, const int*, const int*, T*, const int*, const int*, const int*, T*,      \
                   const int*, const int*, const int*, T*, const int*, int*, std::size_t);
 QUOIN_DECLARE(float, ps)
 QUOIN_DECLARE(double, pd)
@@ -40,6 +43,7 @@ struct Names;
 template <>
 struct Names<float> {
     static constexpr auto geqrf = psgeqrf_;
+    static constexpr auto geqpf = psgeqpf_;
     static constexpr auto orgqr = psorgqr_;
     static constexpr auto ormqr = psormqr_;
     static constexpr auto gels = psgels_;
@@ -47,6 +51,7 @@ struct Names<float> {
 template <>
 struct Names<double> {
     static constexpr auto geqrf = pdgeqrf_;
+    static constexpr auto geqpf = pdgeqpf_;
     static constexpr auto orgqr = pdorgqr_;
     static constexpr auto ormqr = pdormqr_;
     static constexpr auto gels = pdgels_;
@@ -134,28 +139,65 @@ Matrix<T> block_of(MatrixView<const T> A, Index i, Index j, Index m, Index n) {
     return copy<T>(A.block({i, i + m}, {j, j + n}));
 }
 
-/// p?geqrf, p?ormqr and p?orgqr of the m×n submatrix at (i, j), zero-based, and the law of what they leave.
+/// Expects |r_kk| >= ‖R(k:c, c)‖ for k <= c, up to rounding.
 template <class T>
-void expect_law(const Grid& grid, MatrixView<const T> whole, Index i, Index j, Index m, Index n, int mb, int nb) {
+void expect_greedy(MatrixView<const T> R, double rounding) {
+    for (Index c = 0; c < R.cols; ++c) {
+        double below = 0;
+        for (Index r = std::min(c, R.rows - 1); r >= 0; --r) {
+            below = std::hypot(below, static_cast<double>(R(r, c)));
+            EXPECT_GE(std::abs(static_cast<double>(R(r, r))) + rounding, below) << r << ", " << c;
+        }
+    }
+}
+
+/// p?geqrf or p?geqpf, p?ormqr and p?orgqr of the m×n submatrix at (i, j), zero-based, and the law of what they leave.
+template <class T>
+void expect_law(const Grid& grid, MatrixView<const T> whole, Index i, Index j, Index m, Index n, int mb, int nb,
+                bool is_pivoted = false) {
     SCOPED_TRACE(testing::Message() << grid.rows << 'x' << grid.cols << " processes, " << m << 'x' << n << " at " << i
                                     << ',' << j << " in blocks " << mb << 'x' << nb);
     const double bound = law * std::sqrt(2.0 + std::ceil(std::log2(grid.rows)));
     const Index k = std::min(m, n), p = 3;
-    const Matrix<T> A = block_of<T>(whole, i, j, m, n);
+    Matrix<T> A = block_of<T>(whole, i, j, m, n);
     OnGrid<T> a(grid, whole, mb, nb, grid.rows - 1, grid.cols / 2);
     std::vector<T> tau(static_cast<std::size_t>(a.local.view().cols) + 1, std::numeric_limits<T>::quiet_NaN());
     const int m_ = static_cast<int>(m), n_ = static_cast<int>(n), k_ = static_cast<int>(k), p_ = static_cast<int>(p);
     const int ia = static_cast<int>(i) + 1, ja = static_cast<int>(j) + 1, one = 1;
+    std::vector<int> ipiv(tau.size(), -1);
     EXPECT_EQ(with_workspace<T>([&](T* work, int* lwork, int* info) {
-                  Names<T>::geqrf(&m_, &n_, a.local.view().data, &ia, &ja, a.desc.data(), tau.data(), work, lwork,
-                                  info);
+                  if (is_pivoted) {
+                      Names<T>::geqpf(&m_, &n_, a.local.view().data, &ia, &ja, a.desc.data(), ipiv.data(), tau.data(),
+                                      work, lwork, info);
+                  } else {
+                      Names<T>::geqrf(&m_, &n_, a.local.view().data, &ia, &ja, a.desc.data(), tau.data(), work, lwork,
+                                      info);
+                  }
               }),
               0);
     EXPECT_TRUE(a.local.padding_intact());
+    if (is_pivoted) {
+        std::vector<int> order(static_cast<std::size_t>(n)), all(static_cast<std::size_t>(n));
+        for (Index c = 0; c < a.local.view().cols; ++c) {
+            const Index global = a.cols.global(grid.col, c) - j;
+            if (global >= 0 && global < n) order[global] = ipiv[c];
+        }
+        MPI_Allreduce(MPI_IN_PLACE, order.data(), n_, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        std::vector<int> sorted = order;
+        std::sort(sorted.begin(), sorted.end());
+        std::iota(all.begin(), all.end(), ja);
+        ASSERT_EQ(sorted, all);
+        for (Index c = 0; c < n; ++c) std::copy_n(whole.at(i, order[c] - 1), m, A.view().at(0, c));
+    }
     const Matrix<T> V_R = a.whole();
     Matrix<T> R = block_of<T>(V_R.view(), i, j, k, n);
     for (Index c = 0; c < n; ++c) {
         for (Index r = c + 1; r < k; ++r) R(r, c) = 0;
+    }
+    if (is_pivoted) {
+        const double eta = std::numeric_limits<T>::denorm_min() * std::sqrt(static_cast<double>(m * n));
+        expect_greedy<T>(R.view(),
+                         bound * static_cast<double>(k) * (unit_roundoff<T> * frobenius_norm<T>(A.view()) + eta));
     }
     // what is not of the submatrix stays
     for (Index c = 0; c < whole.cols; ++c) {
@@ -217,6 +259,22 @@ TYPED_TEST(ScalapackTest, Gallery) {
         for (const Gallery matrix_class : gallery()) {
             SCOPED_TRACE(to_string(matrix_class));
             expect_law<T>(grid, generate<T>(matrix_class, 37, 18).view(), 0, 0, 37, 18, 5, 4);
+        }
+    });
+}
+
+TYPED_TEST(ScalapackTest, PivotsAnyShapeAndSubmatrix) {
+    using T = TypeParam;
+    on_grids([&](const Grid& grid) {
+        const Matrix<T> A = random_normal<T>(60, 40, 5);
+        expect_law<T>(grid, A.view(), 0, 0, 60, 40, 7, 3, true);
+        expect_law<T>(grid, A.view(), 8, 12, 45, 20, 4, 4, true);
+        expect_law<T>(grid, A.view(), 8, 12, 20, 28, 4, 4, true);
+        // passed on
+        expect_law<T>(grid, A.view(), 6, 6, 40, 21, 4, 4, true);
+        for (const Gallery matrix_class : gallery()) {
+            SCOPED_TRACE(to_string(matrix_class));
+            expect_law<T>(grid, generate<T>(matrix_class, 37, 18).view(), 0, 0, 37, 18, 5, 4, true);
         }
     });
 }

@@ -23,10 +23,11 @@ namespace {
 /// dimension), w (a size of workspace), o (one), s and c (side and transposition), A (an array), D (a descriptor), i
 /// (info).
 const std::map<std::string, std::string> routines = {
-    {"geqrf", "mnAooDAAwi"}, {"orgqr", "mnkAooDAAwi"}, {"ormqr", "scmnkAooDAAooDAwi"}, {"gels", "cmnrAooDAooDAwi"}};
+    {"geqrf", "mnAooDAAwi"}, {"geqpf", "mnAooDAAAwi"}, {"orgqr", "mnkAooDAAwi"}, {"ormqr", "scmnkAooDAAooDAwi"}, {"gels", "cmnrAooDAooDAwi"}};
 #else
 /// The arguments of each routine, a letter each: m n k l and r (columns), b and B (block sizes), d (a leading
-/// dimension), w (a size of workspace or T), o (one), s and c (side and transposition), A (an array), i (info).
+/// dimension), w (a size of workspace or T), o (one), t (a tolerance that is not used), s and c (side and
+/// transposition), A (an array), i (info).
 const std::map<std::string, std::string> routines = {{"copy", "nAoAo"},           {"geqrf", "mnAdAAwi"},
                                                      {"geqr2", "mnAdAAi"},        {"orgqr", "mnkAdAAwi"},
                                                      {"ormqr", "scmnkAdAAdAwi"},  {"geqrt", "mnbAdAdAi"},
@@ -39,7 +40,11 @@ const std::map<std::string, std::string> routines = {{"copy", "nAoAo"},         
                                                      {"gelst", "cmnrAdAdAwi"},    {"getsls", "cmnrAdAdAwi"},
                                                      {"geqp3", "mnAdAAAwi"},      {"gelqf", "mnAdAAwi"},
                                                      {"gelq2", "mnAdAAi"},        {"orglq", "nmkAdAAwi"},
-                                                     {"ormlq", "scmnkAdAAdAwi"}};
+                                                     {"ormlq", "scmnkAdAAdAwi"},
+                                                     {"geqp3rk", "mnrkttAdAAAAAAwAi"},
+                                                     {"gelsy", "mnrAdAdAAAAwi"},
+                                                     {"tzrzf", "nmAdAAwi"},
+                                                     {"ormrz", "scmnkkAdAAdAwi"}};
 #endif
 
 /// Letters of a name before the routine's.
@@ -138,7 +143,9 @@ int call_with(const std::string& name, const std::string& routine, const Sizes& 
     const bool single = name[name.find(routine) - 1] == 's';
     const std::array<std::int32_t, 9> descriptor = {
         1, 0, static_cast<int>(s.m), static_cast<int>(s.n), s.block, s.block, 0, 0, static_cast<int>(ld)};
-    static std::array<std::vector<double>, 5> memory;
+    const float unused = -1;
+    const double unused_double = -1;
+    static std::array<std::vector<double>, 8> memory;
     std::int64_t info = 0;
     std::vector<const void*> arguments;
     std::size_t arrays = 0;
@@ -155,6 +162,7 @@ int call_with(const std::string& name, const std::string& routine, const Sizes& 
             case 'd': argument = &ld; break;
             case 'w': argument = &s.work; break;
             case 'o': argument = &one; break;
+            case 't': argument = single ? static_cast<const void*>(&unused) : &unused_double; break;
             case 's': argument = "L"; break;
             case 'c': argument = "N"; break;
             case 'D': argument = descriptor.data(); break;

@@ -8,6 +8,7 @@ int next_calls = 0;
 #ifdef QUOIN_TEST_MPI
 #define QUOIN_STUB_ALL(name) QUOIN_STUB(ps##name##_) QUOIN_STUB(pd##name##_)
 QUOIN_STUB_ALL(geqrf)
+QUOIN_STUB_ALL(geqpf)
 QUOIN_STUB_ALL(orgqr)
 QUOIN_STUB_ALL(ormqr)
 QUOIN_STUB_ALL(gels)
@@ -52,4 +53,8 @@ QUOIN_STUB_ALL(gelqf)
 QUOIN_STUB_ALL(gelq2)
 QUOIN_STUB_ALL(orglq)
 QUOIN_STUB_ALL(ormlq)
+QUOIN_STUB_ALL(geqp3rk)
+QUOIN_STUB_ALL(gelsy)
+QUOIN_STUB_ALL(tzrzf)
+QUOIN_STUB_ALL(ormrz)
 #endif
