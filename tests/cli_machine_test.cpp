@@ -43,7 +43,7 @@ TEST_F(MachineFiles, HaveNoLimitsWithoutControlGroups) {
     EXPECT_EQ(limits().memory_bytes, none);
 }
 
-/// The smallest limit counts, whichever group has it; groups beside those of the process do not.
+/// The smallest limit counts, whichever group has it; groups beside the process's do not.
 TEST_F(MachineFiles, HaveLimitsOfNestedGroups) {
     add("proc/self/cgroup", "0::/user.slice/work/job\n");
     add("proc/self/mountinfo",

@@ -42,7 +42,7 @@ Index leading_integer(const std::string& text) {
     return text.empty() || !std::isdigit(static_cast<unsigned char>(text[0])) ? 0 : std::stoll(text);
 }
 
-/// A kind of Arm cores by its numbers in /proc/cpuinfo, which are those of the register MIDR_EL1.
+/// A kind of Arm cores by its numbers in /proc/cpuinfo, from the register MIDR_EL1.
 struct ArmCore {
     int implementer, part;
     const char* name;

@@ -31,8 +31,8 @@ struct Machine {
 
 Machine describe_machine(const std::filesystem::path& root = "/");
 
-/// Returns the model that the file /proc/cpuinfo names; on "aarch64" the cores' designer and name, by their numbers. Returns
-/// `architecture`, as `uname -m` has it, if the file names none.
+/// Returns the model that the file /proc/cpuinfo names; on "aarch64" the cores' designer and name, by their numbers.
+/// Returns `architecture`, as `uname -m` has it, if the file has neither.
 std::string describe_cpu(const std::filesystem::path& cpuinfo, const std::string& architecture);
 
 }  // namespace quoin::cli

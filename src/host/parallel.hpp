@@ -21,7 +21,7 @@ static_assert(min_tile_cols % 6 == 0 && min_tile_cols % 8 == 0 && tile_cols % mi
 /// wait for them for ever.
 bool forked();
 
-/// Returns OpenMP's number of threads. If that is the number of cores, as when nobody chose it, returns at most `quota`,
+/// Returns OpenMP's number of threads. If it is the number of cores, as when nobody chose it, returns at most `quota`,
 /// rounded up.
 int default_threads(double quota);
 /// Returns the number of threads of a context that asks for none: `quota` is the CPU quota of the process's control

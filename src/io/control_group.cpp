@@ -18,8 +18,8 @@ bool lists(const std::string& names, std::string_view name) {
     return ("," + names + ",").find("," + std::string(name) + ",") != std::string::npos;
 }
 
-/// Returns the process's group in the hierarchy of v1 that has `controller`, or for "" in that of v2; "" if there is
-/// none. /proc/self/cgroup has lines "4:cpu,cpuacct:/group", and "0::/group" for v2.
+/// Returns the process's group in the hierarchy of v1 that has `controller`, or for "" in the one of v2; "" if there
+/// is none. /proc/self/cgroup has lines "4:cpu,cpuacct:/group", and "0::/group" for v2.
 std::string group_of_process(const path& root, std::string_view controller) {
     std::ifstream file(root / "proc/self/cgroup");
     std::string id, controllers, group;

@@ -6,7 +6,7 @@
 
 namespace quoin::io {
 
-/// Limits of the process's control groups and of all groups above them, in cgroups v1 and v2; Infinity if there is none.
+/// Limits of the process's control groups and of all groups above them, in cgroups v1 and v2; Infinity without one.
 struct ControlGroupLimits {
     double cpus;          ///< CPU time that the process may use in a second, in seconds: the smallest quota / period
     double memory_bytes;  ///< the smallest limit

@@ -1,5 +1,10 @@
 // Chooses the fastest set of kernels that this processor runs.
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +22,12 @@ struct KernelSet {
     const Kernels<double>& (*f64)();
 };
 
-/// Returns the first set that runs, from the one on that QUOIN_KERNELS names. A name of a GPU's kernels changes nothing.
+#if defined(__aarch64__)
+/// Returns the bytes of a register of SVE; 0 without SVE.
+int sve_bytes() { return (getauxval(AT_HWCAP) & HWCAP_SVE) != 0 ? prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK : 0; }
+#endif
+
+/// Returns the first set that runs, from the one on that QUOIN_KERNELS names. Names of a GPU's kernels change nothing.
 KernelSet choose() {
     const KernelSet newest_first[] = {
 #if defined(__x86_64__)
@@ -27,6 +37,7 @@ KernelSet choose() {
          avx512_kernels_f32, avx512_kernels_f64},
         {"avx2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), avx2_kernels_f32, avx2_kernels_f64},
 #elif defined(__aarch64__)
+        {"sve256", sve_bytes() == 32, sve256_kernels_f32, sve256_kernels_f64},
         {"neon", true, neon_kernels_f32, neon_kernels_f64},
 #endif
         {"baseline", true, baseline_kernels_f32, baseline_kernels_f64},

@@ -1,11 +1,11 @@
-// The kernels for NEON, whose 32 registers hold the tiles of AVX-512 in vectors of 128 bits.
+// The kernels for NEON, whose 32 registers hold larger tiles than the baseline's.
 
 #define QUOIN_ISA "neon"
 #define QUOIN_VECTOR_BYTES 16
-#define QUOIN_INNER_M 4
-#define QUOIN_INNER_N 6
+#define QUOIN_INNER_M 5
+#define QUOIN_INNER_N 4
 #define QUOIN_OUTER_V 3
-#define QUOIN_OUTER_N 8
+#define QUOIN_OUTER_N 6
 #include "host/kernels/isa.hpp"
 #include "host/kernels/microkernels.hpp"
 

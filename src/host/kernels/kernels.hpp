@@ -21,7 +21,7 @@
 //            all at X + (i + j·ld)·lanes, row i of tau at tau + i·lanes
 //
 // Both products do 2mnk flops and keep a tile of C in registers: inner 4×6 vectors of partial sums, outer 3 vectors × 8
-// columns (AVX-512 and NEON; see the traits of each instruction set). Each loads 10 or 11 vectors for 24 fused multiply-adds, so
+// columns (AVX-512; see the traits of each instruction set). Each loads 10 or 11 vectors for 24 fused multiply-adds, so
 // they are bound by arithmetic as long as the operands come from the L1 and L2 caches: callers keep k (inner) and m
 // (outer) to blocks of `block_rows`.
 
@@ -113,8 +113,8 @@ struct Kernels : BlockKernels<T> {
 template <class R>
 struct Kernels<std::complex<R>> : BlockKernels<std::complex<R>> {};
 
-/// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512|neon in the environment lowers the
-/// choice.
+/// The best kernels this CPU runs, chosen once. QUOIN_KERNELS in the environment lowers the choice: baseline, avx2 or
+/// avx512; baseline, neon or sve256 on aarch64.
 template <class T>
 const Kernels<T>& kernels();
 template <>

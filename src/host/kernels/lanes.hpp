@@ -4,8 +4,8 @@
 namespace quoin::host {
 namespace {
 
-/// Columns whose sums a vector register each can hold, for two reflectors: 4 of 16 registers, 8 of 32, as in `outer`.
-constexpr int reflect_cols = QUOIN_OUTER_N;
+/// Columns whose sums a vector register each can hold, for two reflectors.
+constexpr int reflect_cols = QUOIN_VECTOR_BYTES == 64 ? 8 : 4;
 
 template <class T>
 [[gnu::always_inline]] inline Vector<T> square_root(Vector<T> x) {
