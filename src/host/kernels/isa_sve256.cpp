@@ -2,8 +2,8 @@
 
 #define QUOIN_ISA "sve256"
 #define QUOIN_VECTOR_BYTES 32
-#define QUOIN_INNER_M 5
-#define QUOIN_INNER_N 4
+#define QUOIN_INNER_M 3
+#define QUOIN_INNER_N 6
 #define QUOIN_OUTER_V 3
 #define QUOIN_OUTER_N 6
 #include "host/kernels/isa.hpp"

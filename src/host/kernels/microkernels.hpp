@@ -22,6 +22,9 @@
 namespace quoin::host {
 namespace {
 
+// Tasks begin at multiples of 24 columns (min_tile_cols), where a tile must begin, too: another tile has other sums.
+static_assert(24 % QUOIN_INNER_M == 0 && 24 % QUOIN_INNER_N == 0 && 24 % QUOIN_OUTER_N == 0);
+
 template <class T>
 struct VectorOf {
     typedef T type __attribute__((vector_size(QUOIN_VECTOR_BYTES)));
