@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 
 #include "arguments.hpp"
@@ -67,6 +68,7 @@ void run_info(const CommonArguments& arguments) {
         JsonLine line;
         line.add("version", version()).add("compiler", build.compiler).add("cpu", machine.cpu);
         line.add("cores", machine.cores).add("physical_cores", machine.physical_cores).add("threads", ctx.threads());
+        line.add("cpu_quota", machine.cpu_quota);
         for (const Cache& cache : machine.caches) line.add(fmt::format("l{}_bytes", cache.level).c_str(), cache.bytes);
         line.add("memory_bytes", machine.memory_bytes).add("memory_available_bytes", machine.memory_available_bytes);
         line.add("kernels", build.kernels).add("blas", build.blas).add("blas_core", build.blas_core);
@@ -76,9 +78,10 @@ void run_info(const CommonArguments& arguments) {
         return;
     }
     fmt::print("quoin          {}, {}\n", version(), build.compiler);
-    fmt::print("CPU            {}\n", machine.cpu.empty() ? "unknown" : machine.cpu);
-    fmt::print("cores          {} usable{}\n", machine.cores,
-               machine.physical_cores > 0 ? fmt::format(", {} physical", machine.physical_cores) : "");
+    fmt::print("CPU            {}\n", machine.cpu);
+    fmt::print("cores          {} usable{}{}\n", machine.cores,
+               machine.physical_cores > 0 ? fmt::format(", {} physical", machine.physical_cores) : "",
+               std::isfinite(machine.cpu_quota) ? fmt::format(", a CPU quota of {}", machine.cpu_quota) : "");
     fmt::print("threads        {}\n", ctx.threads());
     fmt::print("caches         {}\n", caches_for_a_person(machine));
     fmt::print("memory         {}, {} available\n", format_byte_size(static_cast<double>(machine.memory_bytes)),

@@ -140,8 +140,9 @@ const char* quoin_last_error(void);
 /// Sets the first `size` bytes to the defaults, with sizeof(quoin_options) for `size`.
 quoin_status quoin_options_init(quoin_options* options, size_t size);
 
-/// Makes a context on the host (QUOIN_HOST) with `threads` threads, 0 for every core, or on GPU number `device`, on the
-/// caller's `stream` (a cudaStream_t that outlives what is made with the context) or, for null, on one of its own.
+/// Makes a context on the host (QUOIN_HOST) with `threads` threads, 0 for every core within the CPU quota, or on GPU
+/// number `device`, on the caller's `stream` (a cudaStream_t that outlives what is made with the context) or, for null,
+/// on one of its own.
 quoin_status quoin_context_create(int32_t device, int32_t threads, void* stream, quoin_context** ctx);
 void quoin_context_destroy(quoin_context* ctx);
 /// Waits on a GPU until results are complete, in the memory of the GPU. On the host calls return when they are.

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,6 +20,8 @@
 #include "cases.hpp"
 #include "checks.hpp"
 #include "gallery.hpp"
+#include "host/parallel.hpp"
+#include "omp_threads.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin::test {
@@ -36,6 +40,20 @@ TEST(Context, TakesNoMoreThreadsThanCanBeStarted) {
     EXPECT_EQ(Context<Host>().threads(), 4096);
     omp_set_num_threads(before);
     EXPECT_EQ(Context<Host>(100000).threads(), 4096);
+}
+
+TEST(Context, TakesNoMoreThreadsThanItsQuotaUnlessAskedTo) {
+    const int cores = omp_get_num_procs();
+    {
+        const OmpThreads all(cores);
+        EXPECT_EQ(host::default_threads(1.5), std::min(cores, 2));
+        EXPECT_EQ(host::default_threads(0.1), 1);
+        EXPECT_EQ(host::default_threads(cores), cores);
+        EXPECT_EQ(host::default_threads(std::numeric_limits<double>::infinity()), cores);
+    }
+    const OmpThreads chosen(cores + 3);
+    EXPECT_EQ(host::default_threads(1.5), cores + 3);
+    EXPECT_EQ(Context<Host>().threads(), cores + 3);
 }
 
 TEST(Context, Moves) {

@@ -72,7 +72,9 @@ void add_trace_argument(CLI::App& command, std::string& path) {
 }
 
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
-    command.add_option("--threads", arguments.threads, "Cores to use (default: OMP_NUM_THREADS, or all)")
+    command
+        .add_option("--threads", arguments.threads,
+                    "Cores to use (default: OMP_NUM_THREADS, or all within the CPU quota)")
         ->check(number_between(1, 4096))
         ->type_name("N");
     command.add_flag("--json", arguments.json, "Print one line of JSON instead of text");

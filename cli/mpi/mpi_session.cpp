@@ -3,7 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
+
+#include "io/control_group.hpp"
 
 namespace quoin::cli {
 
@@ -31,7 +34,8 @@ int MpiSession::cores() const {
     MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, machine_);
     const auto same =
         std::count_if(all.begin(), all.end(), [&](const cpu_set_t& other) { return CPU_EQUAL(&own, &other); });
-    return std::max(1, CPU_COUNT(&own) / static_cast<int>(same));
+    const double usable = std::min<double>(CPU_COUNT(&own), std::ceil(io::control_group_limits().cpus));
+    return std::max(1, static_cast<int>(usable) / static_cast<int>(same));
 }
 
 }  // namespace quoin::cli

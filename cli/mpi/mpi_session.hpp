@@ -18,7 +18,8 @@ public:
     int place() const { return place_; }
 
     void wait_for_all() const;
-    /// The cores that this process may use, divided by the processes of this machine that may use the same; at least 1.
+    /// The cores that this process may use, at most its CPU quota rounded up, divided by the processes of this machine
+    /// that may use the same; at least 1.
     int cores() const;
 
 private:

@@ -145,8 +145,8 @@ def qr(
         Gram-Schmidt, 'mgs' and 'cgs', which lose orthogonality in proportion to the condition number and its square
         (`GramSchmidt` reorthogonalises).
     threads : int, optional
-        Cores to use; by default one for small matrices, and otherwise OpenMP's default (OMP_NUM_THREADS, or all).
-        The bits of the result do not depend on it.
+        Cores to use; by default one for small matrices, and otherwise OpenMP's default (OMP_NUM_THREADS, or all
+        within a container's CPU quota). The bits of the result do not depend on it.
     check_finite : bool
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
     pivoting : bool or {'greedy', 'randomized', 'strong'}

@@ -1,11 +1,10 @@
 #include "call.hpp"
 
 #include <nanobind/stl/string.h>
-#include <omp.h>
 
 namespace quoin::python {
 
-int ContextLease::wanted(int threads) { return threads > 0 ? threads : omp_get_max_threads(); }
+int ContextLease::wanted(int threads) { return threads > 0 ? threads : Context<Host>().threads(); }
 
 namespace {
 

@@ -6,9 +6,13 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"
+#include "io/control_group.hpp"
 #include "quoin/rows.hpp"
 
 namespace quoin {
@@ -16,12 +20,25 @@ namespace quoin {
 namespace host {
 
 namespace {
+/// GCC's OpenMP crashes as it makes room for 100 000 threads.
+constexpr int max_threads = 4096;
+
 // a thread that the child process starts has OpenMP threads of its own
 thread_local bool made_by_fork = false;
 [[maybe_unused]] const int handler = pthread_atfork(nullptr, nullptr, [] { made_by_fork = true; });
 }  // namespace
 
 bool forked() { return made_by_fork; }
+
+int default_threads(double quota) {
+    const int threads = omp_get_max_threads();
+    return threads <= quota || threads != omp_get_num_procs() ? threads : static_cast<int>(std::ceil(quota));
+}
+int default_threads() {
+    static const double quota =
+        std::getenv("OMP_NUM_THREADS") ? std::numeric_limits<double>::infinity() : io::control_group_limits().cpus;
+    return default_threads(quota);
+}
 
 }  // namespace host
 
@@ -60,10 +77,8 @@ void Arena::release(std::size_t used, std::size_t extra) {
     }
 }
 
-/// GCC's OpenMP crashes as it makes room for 100 000 threads.
-constexpr int max_threads = 4096;
-
-Context<Host>::Context(int threads) : threads_(std::min(max_threads, threads > 0 ? threads : omp_get_max_threads())) {
+Context<Host>::Context(int threads)
+    : threads_(std::min(host::max_threads, threads > 0 ? threads : host::default_threads())) {
     if (threads < 0) throw InvalidArgument("threads must not be negative, and is " + std::to_string(threads));
     state_ = std::make_unique<State>();
 }

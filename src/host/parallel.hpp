@@ -21,6 +21,13 @@ static_assert(min_tile_cols % 6 == 0 && min_tile_cols % 8 == 0 && tile_cols % mi
 /// wait for them for ever.
 bool forked();
 
+/// Returns OpenMP's number of threads. If it is the number of cores, as when nobody chose it, returns at most `quota`,
+/// rounded up.
+int default_threads(double quota);
+/// Returns the number of threads of a context that asks for none: `quota` is the CPU quota of the process's control
+/// groups, unless OMP_NUM_THREADS is set.
+int default_threads();
+
 /// The threads that share the tasks of a primitive, and whether the remaining tasks are to be dropped.
 class Team {
 public:

@@ -108,7 +108,7 @@ int threads() {
         }
         return static_cast<int>(least);
     }();
-    return host::forked() ? 1 : std::min(most, omp_get_max_threads());
+    return host::forked() ? 1 : std::min(most, host::default_threads());
 }
 
 template <class Int>

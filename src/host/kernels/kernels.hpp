@@ -113,8 +113,8 @@ struct Kernels : BlockKernels<T> {
 template <class R>
 struct Kernels<std::complex<R>> : BlockKernels<std::complex<R>> {};
 
-/// The best kernels this CPU runs, chosen once. QUOIN_KERNELS=baseline|avx2|avx512 in the environment lowers the
-/// choice.
+/// The best kernels this CPU runs, chosen once. QUOIN_KERNELS in the environment lowers the choice: baseline, avx2 or
+/// avx512; baseline, neon or sve256 on aarch64.
 template <class T>
 const Kernels<T>& kernels();
 template <>

@@ -9,8 +9,10 @@
 // linkage, and nothing inline from the standard library is called: the linker would otherwise be free to run code of
 // the newest instruction set on the oldest CPU.
 
-#if QUOIN_VECTOR_BYTES > 16
+#if QUOIN_VECTOR_BYTES > 16 && defined(__x86_64__)
 #include <immintrin.h>
+#elif QUOIN_VECTOR_BYTES > 16
+#include <arm_sve.h>
 #endif
 
 #include <limits>
@@ -19,6 +21,9 @@
 
 namespace quoin::host {
 namespace {
+
+// Tasks begin at multiples of 24 columns (min_tile_cols), where a tile must begin, too: another tile has other sums.
+static_assert(24 % QUOIN_INNER_M == 0 && 24 % QUOIN_INNER_N == 0 && 24 % QUOIN_OUTER_N == 0);
 
 template <class T>
 struct VectorOf {
@@ -53,7 +58,7 @@ template <class T>
 [[gnu::always_inline]] inline void store_part(double* p, Vector<double> x, Index count) {
     _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << count) - 1), reinterpret_cast<__m512d>(x));
 }
-#elif QUOIN_VECTOR_BYTES == 32
+#elif QUOIN_VECTOR_BYTES == 32 && defined(__x86_64__)
 /// Returns the mask of the first `count` words of 32 bits.
 [[gnu::always_inline]] inline __m256i first_words(Index count) {
     static constexpr int flags[] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -70,6 +75,19 @@ template <class T>
 }
 [[gnu::always_inline]] inline void store_part(double* p, Vector<double> x, Index count) {
     _mm256_maskstore_pd(p, first_words(2 * count), reinterpret_cast<__m256d>(x));
+}
+#elif QUOIN_VECTOR_BYTES == 32
+[[gnu::always_inline]] inline Vector<float> load_part(const float* p, Index count) {
+    return svld1(svwhilelt_b32(Index{0}, count), p);
+}
+[[gnu::always_inline]] inline Vector<double> load_part(const double* p, Index count) {
+    return svld1(svwhilelt_b64(Index{0}, count), p);
+}
+[[gnu::always_inline]] inline void store_part(float* p, Vector<float> x, Index count) {
+    svst1(svwhilelt_b32(Index{0}, count), p, x);
+}
+[[gnu::always_inline]] inline void store_part(double* p, Vector<double> x, Index count) {
+    svst1(svwhilelt_b64(Index{0}, count), p, x);
 }
 #else
 template <class T>
