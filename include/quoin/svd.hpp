@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "quoin/batch.hpp"
 #include "quoin/qr.hpp"
 #include "quoin/scalar.hpp"
 
@@ -50,5 +51,24 @@ template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, RowMajorView<const T, D> A, bool vectors = true, Options options = {}) {
     return svd<T, D>(ctx, InputView<T, D>(A), vectors, options);
 }
+
+/// Thin singular value decompositions A_b = U_b diag(s_b) V_bᵀ of a batch, k = min(m, n).
+template <class T>
+struct BatchedSVD {
+    Batch<T> U;   ///< m×k; no matrices if only values were computed
+    Batch<T> s;   ///< k×1, descending
+    Batch<T> Vt;  ///< k×n; no matrices if only values were computed
+};
+
+/// Computes the SVD of every matrix of a batch in the host's memory, by the batched QR and the SVD of each R (Chan
+/// 1982), for which one thread serves one matrix.
+///
+/// Bounds, flops and errors are those of `svd` for one matrix, and the errors name the first failing matrix. Only one
+/// array (BatchView::uniform) is factored several matrices at once; each matrix of a list is decomposed by `svd`.
+/// `options` have no pivoting. The bits do not depend on the number of threads. Blocks until done.
+///
+///     auto f = svd(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));  // f.U[0], f.s[0], f.Vt[0]
+template <class T>
+BatchedSVD<T> svd(Context<Host>& ctx, BatchView<const T> A, bool vectors = true, Options options = {});
 
 }  // namespace quoin
