@@ -21,9 +21,9 @@ struct SVD {
 /// 0] Qᵀ.
 ///
 /// A is any m×n matrix. A row-major A and a column-major one give the same bits. The SVD of R is computed on the host
-/// by LAPACK's gesdd (by gesvd if gesdd does not converge), sequentially. For A on a GPU this holds up to 150 to 250
-/// columns; for more columns cuSOLVER computes it on the device, in double and certified by its residual. The QR pays
-/// if max(m, n) is well above k = min(m, n). 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³
+/// by divide and conquer (QR iteration if that does not converge): below 128 columns by LAPACK's gesdd on one thread, and
+/// beyond after a reduction to bidiagonal form by all threads. For A on a GPU this holds up to 150 to 250 columns; for
+/// more columns cuSOLVER computes it on the device, in double and certified by its residual. 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³
 /// or 22k³ for R. Only R is formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U
 /// and Vt are ready for work enqueued on the context.
 ///

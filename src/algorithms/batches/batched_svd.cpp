@@ -106,9 +106,8 @@ BatchedSVD<T> svd(Context<Host>& ctx, BatchView<const T> A, bool vectors, Option
         return A.rows(0) < A.cols(0) ? svd_of_wide<T>(ctx, A, vectors, options)
                                      : svd_of_tall<T>(ctx, A, vectors, options);
     BatchedSVD<T> all = allocated<T>(ctx, A, vectors);
-    for_each_named(ctx, A.count(), 0, [&](Context<Host>& mine, Index b) {
-        decompose_alone<T>(mine, A, b, vectors, options, all);
-    });
+    for_each_named(ctx, A.count(), 0,
+                   [&](Context<Host>& mine, Index b) { decompose_alone<T>(mine, A, b, vectors, options, all); });
     return all;
 }
 
