@@ -21,11 +21,12 @@ struct SVD {
 /// 0] Qᵀ.
 ///
 /// A is any m×n matrix. A row-major A and a column-major one give the same bits. The SVD of R is computed on the host
-/// by divide and conquer (QR iteration if that does not converge): below 128 columns by LAPACK's gesdd on one thread, and
-/// beyond after a reduction to bidiagonal form by all threads. For A on a GPU this holds up to 150 to 250 columns; for
-/// more columns cuSOLVER computes it on the device, in double and certified by its residual. 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³
-/// or 22k³ for R. Only R is formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U
-/// and Vt are ready for work enqueued on the context.
+/// by divide and conquer, or by QR iteration if that does not converge: below 128 columns by LAPACK's gesdd on one
+/// thread, and beyond after a reduction to bidiagonal form by all threads. For A on a GPU this holds up to 150 to 250
+/// columns; for more columns cuSOLVER computes it on the device, in double and certified by its residual.
+/// 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³ or 22k³ for R, k = min(m, n). Only R is
+/// formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U and Vt are ready for
+/// work enqueued on the context.
 ///
 /// With Options::pivoting and a limit it is the SVD of Q_r R_r, where A P = Q_r R_r + E is a QR with column pivoting: r
 /// columns for a tolerance, and for a `max_rank` k the k largest values of about 3k/2 + 8 columns. AᵀA =
@@ -63,8 +64,8 @@ struct BatchedSVD {
 /// Computes the SVD of every matrix of a batch in the host's memory, by the batched QR and the SVD of each R (Chan
 /// 1982), for which one thread serves one matrix.
 ///
-/// Bounds, flops and errors are those of `svd` for one matrix, and the errors name the first failing matrix. Only one
-/// array (BatchView::uniform) is factored several matrices at once; each matrix of a list is decomposed by `svd`.
+/// It has the bounds, flops and errors of `svd` for one matrix, and the errors name the first failing matrix. Only
+/// matrices of one array (BatchView::uniform) are factored several at once; `svd` decomposes each matrix of a list.
 /// `options` have no pivoting. The bits do not depend on the number of threads. Blocks until done.
 ///
 ///     auto f = svd(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));  // f.U[0], f.s[0], f.Vt[0]

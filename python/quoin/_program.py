@@ -9,7 +9,7 @@ from . import _libraries
 
 
 def environment(libraries: Sequence[str]) -> dict[str, str]:
-    """Returns the program's environment, in which the dynamic loader finds cuBLAS and cuSOLVER. Without one it sees no GPU."""
+    """Returns the environment in which the program finds cuBLAS and cuSOLVER, or sees no GPU if one is missing."""
     variables = dict(os.environ)
     if all(libraries):
         preloaded = [*libraries, *filter(None, [variables.get("LD_PRELOAD")])]

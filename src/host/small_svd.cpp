@@ -1,5 +1,5 @@
-// SVD of a square matrix: LAPACK's on one thread, but reductions of larger ones to bidiagonal form, and products with their
-// reflectors, by all threads.
+// SVD of a square matrix. A small one is decomposed by LAPACK on one thread. A larger one is reduced to bidiagonal form by
+// all threads, and LAPACK decomposes the bidiagonal matrix on one.
 
 #include <fmt/format.h>
 #include <lapacke.h>

@@ -25,7 +25,7 @@ BatchedSVD<T> allocated(Context<Host>& ctx, BatchView<const T> A, bool vectors) 
     return all;
 }
 
-/// Sets the results of matrix b to those of `svd` for this matrix.
+/// Decomposes matrix b by `svd`.
 template <class T>
 void decompose_alone(Context<Host>& ctx, BatchView<const T> A, Index b, bool vectors, const Options& options,
                      BatchedSVD<T>& all) {
