@@ -1,5 +1,5 @@
-// SVD of a square matrix. LAPACK decomposes a small one on one thread. All threads reduce a larger one to bidiagonal form,
-// which LAPACK decomposes on one.
+// SVD of a square matrix. LAPACK decomposes a small one on one thread. All threads reduce a larger one to
+// bidiagonal form, which LAPACK decomposes on one.
 
 #include <fmt/format.h>
 #include <lapacke.h>
