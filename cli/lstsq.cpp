@@ -1,8 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "arguments.hpp"
@@ -26,13 +29,27 @@ namespace {
 
 struct LstsqArguments {
     CommonArguments common;
-    std::string input, right_hand_sides, out, weights;
+    std::string input, right_hand_sides, target, out, weights;
     bool with_statistics = false;
     LeastSquaresOptions solver;
     RegressionOptions regression;
     Index memory = 0;
     MatrixFileOptions reading;
 };
+
+/// Returns the column of the matrix in `file` that --target names, by a name of the header or a number from 1.
+Index target_column(const MatrixFile& file, const std::string& target) {
+    const std::vector<std::string> names = file.column_names();
+    const auto name = std::find(names.begin(), names.end(), target);
+    if (name != names.end()) return name - names.begin();
+    Index number = 0;
+    const auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), number);
+    if (error != std::errc() || *end != 0 || number < 1 || number > file.cols())
+        throw InvalidArgument(fmt::format("--target: {} has no column '{}': write a number from 1 to {}{}", file.path(),
+                                          target, file.cols(),
+                                          names.empty() ? "" : fmt::format(", or one of {}", fmt::join(names, ", "))));
+    return number - 1;
+}
 
 /// Calls `f()`, which works on rows A and b of the two files that begin at `first_row`; NaN or Inf is laid to the file
 /// that holds it.
@@ -44,7 +61,8 @@ decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, 
         Matrix<T> b(1, b_file.cols());
         b_file.read_rows<T>({first_row + e.row, first_row + e.row + 1}, b.view());
         const bool in_b = e.col < b.cols() && !std::isfinite(b(0, e.col));
-        throw in_file(e, in_b ? b_file.path() : A_file.path(), first_row);
+        const MatrixFile& file = in_b ? b_file : A_file;
+        throw in_file({e.row, file.column_in_file(e.col), ""}, file.path(), first_row);
     }
 }
 
@@ -263,10 +281,15 @@ void add_lstsq(CLI::App& program) {
         "is\n"
         "streamed.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
+    command.add_option(
+        "b", arguments->right_hand_sides,
+        "Right-hand sides, one a column, in a file of the same formats. --columns chooses those of A alone");
     command
-        .add_option("b", arguments->right_hand_sides,
-                    "Right-hand sides, one a column, in a file of the same formats. --columns chooses those of A alone")
-        ->required();
+        .add_option("--target", arguments->target,
+                    "Column of the file A that is b, instead of a file b: a name of its header, or a number from 1.\n"
+                    "The other columns are A")
+        ->type_name("COLUMN")
+        ->excludes(command.get_option("b"));
     command
         .add_option("--out", arguments->out,
                     "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side).\n"
@@ -317,6 +340,7 @@ void add_lstsq(CLI::App& program) {
     command.footer(
         "Example:  quoin lstsq A.npy b.npy --out x.npy\n"
         "          quoin lstsq A.csv b.csv --stats --intercept\n"
+        "          quoin lstsq table.csv --target price --stats --intercept\n"
         "\n"
         "Prints the residual norms ‖Ax − b‖₂, an estimate of κ₁, the wall time in seconds, and 10^9 flop/s by the\n"
         "standard count 2mn² − 2n³/3 + p(4mn − n²). --json prints rows, cols, right_hand_sides, dtype, method,\n"
@@ -330,6 +354,8 @@ void add_lstsq(CLI::App& program) {
         "adjusted_r_squared, f_value and f_p_value. error_bound limits the rounding errors of an estimate. After\n"
         "--ridge the estimates are biased, and t, p and F are null.");
     command.callback([arguments] {
+        const bool has_target = !arguments->target.empty();
+        if (!has_target && arguments->right_hand_sides.empty()) throw CLI::RequiredError("b, or --target,");
         if (arguments->input == "-" && arguments->right_hand_sides == "-")
             throw CLI::ValidationError("b", "A is read from standard input, so b needs a file");
         if (arguments->regression.intercept || arguments->regression.ridge > 0 || !arguments->weights.empty())
@@ -340,8 +366,15 @@ void add_lstsq(CLI::App& program) {
         MatrixFileOptions reading_b = arguments->reading;
         reading_b.columns.clear();
         reading_b.one_column = true;
-        const MatrixFile A = open_matrix(arguments->input, arguments->reading, arguments->memory),
-                         b = open_matrix(arguments->right_hand_sides, reading_b, arguments->memory);
+        const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);
+        std::vector<Index> of_A(file.cols());
+        std::iota(of_A.begin(), of_A.end(), Index(0));
+        const Index target = has_target ? target_column(file, arguments->target) : -1;
+        std::erase(of_A, target);
+        const MatrixFile part(file, of_A),
+            &A = has_target ? part : file,
+            b = has_target ? MatrixFile(file, {target})
+                           : open_matrix(arguments->right_hand_sides, reading_b, arguments->memory);
         if (A.rows() != b.rows())
             throw InvalidArgument(
                 fmt::format("{}: has {} rows, and {} has {}", b.path(), b.rows(), A.path(), A.rows()));

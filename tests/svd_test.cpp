@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "algorithms/shared/copies.hpp"
 #include "gallery.hpp"
 #include "omp_threads.hpp"
 #include "svd_law.hpp"
@@ -42,6 +44,30 @@ TYPED_TEST(SvdTest, FactorsObeyTheLaw) {
             expect_svd_law<T>(A.view(), svd(this->ctx, A.view()));
         }
     }
+}
+
+/// R of these shapes is reduced to bidiagonal form by panels.
+TYPED_TEST(SvdTest, FactorsOfLargerMatricesObeyTheLaw) {
+    using T = TypeParam;
+    for (const Gallery matrix_class : svd_classes) {
+        for (const auto& [m, n] : {std::pair<Index, Index>{161, 161}, {130, 200}}) {
+            SCOPED_TRACE(fmt::format("{} {}x{}", to_string(matrix_class), m, n));
+            const Matrix<T> A = generate<T>(matrix_class, m, n);
+            const auto f = svd(this->ctx, A.view());
+            expect_svd_law<T>(A.view(), f);
+            const auto values = svd(this->ctx, A.view(), /*vectors=*/false).s;
+            EXPECT_LE(singular_value_error<T>({f.s.begin(), f.s.end()}, values), 2 * svd_law);
+        }
+    }
+}
+
+/// The product of R with a row of subnormal numbers has few digits.
+TYPED_TEST(SvdTest, RowsOfSubnormalNumbers) {
+    using T = TypeParam;
+    Matrix<T> A = generate<T>(Gallery::UpperTriangular, 160, 160);
+    for (const Index i : {Index(0), Index(40)})
+        for (Index j = i; j < 160; ++j) A(i, j) = 5 * std::numeric_limits<T>::denorm_min() * A(i, j);
+    expect_svd_law<T>(A.view(), svd(this->ctx, A.view()));
 }
 
 TYPED_TEST(SvdTest, PrescribedSingularValues) {
@@ -162,7 +188,7 @@ TYPED_TEST(SvdTest, AFormWithoutQServesOnlyTheValues) {
 
 TYPED_TEST(SvdTest, TheSameBitsForAnyNumberOfThreads) {
     using T = TypeParam;
-    for (const auto& [m, n] : {std::pair<Index, Index>{quick() ? 500 : 3000, 150}, {150, 500}}) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{quick() ? 500 : 3000, 100}, {150, 500}, {600, 600}}) {
         const Matrix<T> A = random_normal<T>(m, n);
         Context<Host> one(1);
         const auto expected = svd(one, A.view());
@@ -173,6 +199,100 @@ TYPED_TEST(SvdTest, TheSameBitsForAnyNumberOfThreads) {
             EXPECT_EQ(f.s, expected.s) << threads << " threads";
             EXPECT_TRUE(same_bits<T>(f.U.view(), expected.U.view())) << threads << " threads";
             EXPECT_TRUE(same_bits<T>(f.Vt.view(), expected.Vt.view())) << threads << " threads";
+        }
+    }
+}
+
+/// Returns the SVD of matrix b of a batch.
+template <class T>
+SVD<T> member(const BatchedSVD<T>& all, Index b) {
+    Context<Host> ctx(1);
+    SVD<T> f;
+    f.s.assign(all.s[b].data, all.s[b].data + all.s[b].rows);
+    f.U = copy_of<T, Host>(ctx, all.U[b]);
+    f.Vt = copy_of<T, Host>(ctx, all.Vt[b]);
+    return f;
+}
+
+TYPED_TEST(SvdTest, BatchesObeyTheLaw) {
+    using T = TypeParam;
+    constexpr Index count = std::size(svd_classes) + 2;
+    for (const auto& [m, n] : {std::pair<Index, Index>{3, 3}, {32, 32}, {40, 7}, {7, 40}, {1, 1}, {300, 3}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        std::vector<Matrix<T>> A;
+        for (const Gallery matrix_class : svd_classes) A.push_back(generate<T>(matrix_class, m, n));
+        // R of these is near an end of T's range
+        for (const int e : {std::numeric_limits<T>::min_exponent, std::numeric_limits<T>::max_exponent - 10})
+            A.push_back(integers<T>(m, n, e));
+        std::vector<T> columns(m * n * count), rows(m * n * count);
+        std::vector<MatrixView<const T>> list;
+        for (Index b = 0; b < count; ++b) {
+            for (Index i = 0; i < m; ++i)
+                for (Index j = 0; j < n; ++j) columns[(b * n + j) * m + i] = rows[(b * m + i) * n + j] = A[b](i, j);
+            list.push_back(std::as_const(A[b]).view());
+        }
+        const BatchView<const T> by_columns(columns.data(), m, n, m, m * n, count),
+            by_rows(rows.data(), m, n, n, 1, m * n, count);
+        for (const auto& batch : {by_columns, by_rows, BatchView<const T>(list)}) {
+            const BatchedSVD<T> f = svd<T>(this->ctx, batch), values = svd<T>(this->ctx, batch, /*vectors=*/false);
+            ASSERT_EQ(f.s.count(), count);
+            EXPECT_EQ(values.U.count() + values.Vt.count(), 0);
+            for (Index b = 0; b < count; ++b) {
+                SCOPED_TRACE(b);
+                const SVD<T> one = member(f, b);
+                std::vector<double> of_values(values.s[b].data, values.s[b].data + values.s[b].rows);
+                EXPECT_LE(singular_value_error<T>(of_values, one.s), 2 * svd_law);
+                if (b + 2 < count) {
+                    expect_svd_law<T>(list[b], one);
+                } else {
+                    const SVD<T> alone = svd(this->ctx, list[b]);
+                    EXPECT_LE(singular_value_error<T>({alone.s.begin(), alone.s.end()}, one.s), 2 * svd_law);
+                    EXPECT_LE(orthogonality_error<T>(one.U.view(), std::min(m, n)), svd_law);
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(SvdTest, BatchesNameTheMatrix) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{20, 6}, {6, 20}}) {
+        Batch<T> A(this->ctx, m, n, 5);
+        for (Index b = 0; b < 5; ++b) copy<T>(this->ctx, random_normal<T>(m, n, b).view(), A[b]);
+        A[3].data[m * 4 + 5] = A[4].data[0] = std::numeric_limits<T>::quiet_NaN();
+        try {
+            svd<T>(this->ctx, std::as_const(A).view());
+            ADD_FAILURE() << "no NonFiniteEntry";
+        } catch (const NonFiniteEntry& e) {
+            EXPECT_EQ(e.row, 5);
+            EXPECT_EQ(e.col, 4);
+            EXPECT_EQ(e.matrix, "matrix 3 of the batch");
+        }
+        try {
+            svd<T>(this->ctx, std::as_const(A).view(), true, {.check_finite = false});
+            ADD_FAILURE() << "no NumericalBreakdown";
+        } catch (const NumericalBreakdown& e) {
+            EXPECT_NE(std::string(e.what()).find("matrix 3 of the batch"), std::string::npos) << e.what();
+        }
+    }
+    EXPECT_EQ(svd<T>(this->ctx, BatchView<const T>(nullptr, 4, 3, 4, 12, 0)).s.count(), 0);
+}
+
+TYPED_TEST(SvdTest, BatchesHaveTheSameBitsForAnyNumberOfThreads) {
+    using T = TypeParam;
+    for (const auto& [m, n, count] : {std::array<Index, 3>{32, 32, 40}, {9, 4, 200}, {200, 150, 3}}) {
+        Batch<T> A(this->ctx, m, n, count);
+        copy<T>(this->ctx, random_normal<T>(m, n * count).view(), MatrixView<T>(A[0].data, m, n * count, m));
+        Context<Host> one(1);
+        const BatchedSVD<T> expected = svd<T>(one, std::as_const(A).view());
+        for (const int threads : {2, 3, 4}) {
+            Context<Host> several(threads);
+            const BatchedSVD<T> f = svd<T>(several, std::as_const(A).view());
+            for (Index b = 0; b < count; ++b) {
+                EXPECT_TRUE(same_bits<T>(f.s[b], expected.s[b])) << threads << " threads";
+                EXPECT_TRUE(same_bits<T>(f.U[b], expected.U[b])) << threads << " threads";
+                EXPECT_TRUE(same_bits<T>(f.Vt[b], expected.Vt[b])) << threads << " threads";
+            }
         }
     }
 }

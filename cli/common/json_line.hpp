@@ -17,7 +17,7 @@ public:
     JsonLine& add(const char* key, std::int64_t value);
     JsonLine& add(const char* key, int value) { return add(key, std::int64_t{value}); }
     JsonLine& add(const char* key, bool value);
-    /// Six significant digits; null where `value` is not finite.
+    /// Adds `value` with the digits that read back to the same bits; null if it is not finite.
     JsonLine& add(const char* key, double value);
     JsonLine& add(const char* key, const std::vector<double>& values);
     /// A quantity whose negative values mean "not measured": null then.

@@ -54,6 +54,9 @@ class MatrixFile {
 public:
     /// Opens the file. Reads it as a whole unless it `streams`.
     explicit MatrixFile(const std::string& path, const MatrixFileOptions& options = {});
+    /// Views `columns` (from 0) of the matrix of `whole`, which must outlive the view, in this order. It reads whole
+    /// rows.
+    MatrixFile(const MatrixFile& whole, std::vector<Index> columns);
 
     /// Return the rows and columns of the matrix, and its type: f32 for an .npy file of f32, else f64.
     Index rows() const;
@@ -63,6 +66,8 @@ public:
     const std::string& path() const;
     /// Returns the names of the columns in the header of a table in text; empty if the file has none.
     std::vector<std::string> column_names() const;
+    /// Returns the column of the file's matrix that is column j: j, unless this is a view of some columns.
+    Index column_in_file(Index j) const;
     /// Reports which line was read as a header and what was left out of the matrix, in words that can follow the path;
     /// mostly "".
     std::string remark() const;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "quoin/batch.hpp"
 #include "quoin/qr.hpp"
 #include "quoin/scalar.hpp"
 
@@ -20,11 +21,12 @@ struct SVD {
 /// 0] Qᵀ.
 ///
 /// A is any m×n matrix. A row-major A and a column-major one give the same bits. The SVD of R is computed on the host
-/// by LAPACK's gesdd (by gesvd if gesdd does not converge), sequentially. For A on a GPU this holds up to 150 to 250
-/// columns; for more columns cuSOLVER computes it on the device, in double and certified by its residual. The QR pays
-/// if max(m, n) is well above k = min(m, n). 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³
-/// or 22k³ for R. Only R is formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U
-/// and Vt are ready for work enqueued on the context.
+/// by divide and conquer, or by QR iteration if that does not converge: below 128 columns by LAPACK's gesdd on one
+/// thread, and beyond after a reduction to bidiagonal form by all threads. For A on a GPU this holds up to 150 to 250
+/// columns; for more columns cuSOLVER computes it on the device, in double and certified by its residual.
+/// 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³ or 22k³ for R, k = min(m, n). Only R is
+/// formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U and Vt are ready for
+/// work enqueued on the context.
 ///
 /// With Options::pivoting and a limit it is the SVD of Q_r R_r, where A P = Q_r R_r + E is a QR with column pivoting: r
 /// columns for a tolerance, and for a `max_rank` k the k largest values of about 3k/2 + 8 columns. AᵀA =
@@ -50,5 +52,24 @@ template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, RowMajorView<const T, D> A, bool vectors = true, Options options = {}) {
     return svd<T, D>(ctx, InputView<T, D>(A), vectors, options);
 }
+
+/// Thin singular value decompositions A_b = U_b diag(s_b) V_bᵀ of a batch, k = min(m, n).
+template <class T>
+struct BatchedSVD {
+    Batch<T> U;   ///< m×k; no matrices if only values were computed
+    Batch<T> s;   ///< k×1, descending
+    Batch<T> Vt;  ///< k×n; no matrices if only values were computed
+};
+
+/// Computes the SVD of every matrix of a batch in the host's memory, by the batched QR and the SVD of each R (Chan
+/// 1982), for which one thread serves one matrix.
+///
+/// It has the bounds, flops and errors of `svd` for one matrix, and the errors name the first failing matrix. Only
+/// matrices of one array (BatchView::uniform) are factored several at once; `svd` decomposes each matrix of a list.
+/// `options` have no pivoting. The bits do not depend on the number of threads. Blocks until done.
+///
+///     auto f = svd(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));  // f.U[0], f.s[0], f.Vt[0]
+template <class T>
+BatchedSVD<T> svd(Context<Host>& ctx, BatchView<const T> A, bool vectors = true, Options options = {});
 
 }  // namespace quoin

@@ -41,7 +41,7 @@ from ._arrays import (
     to_float,
     unconverted,
 )
-from ._errors import InvalidArgument, NonFiniteEntry
+from ._errors import InvalidArgument
 from ._factorization import BatchedFactorization, Factorization
 from ._labels import UNLABELLED, labels_of
 from ._results import (
@@ -630,9 +630,11 @@ def svd(
     xp, unlimited = place.library.xp, rank is None and rtol is None
     if full and not unlimited:
         raise InvalidArgument("rank and rtol leave a thin SVD: leave out full_matrices=True")
-    if stack and unlimited and not full and isinstance(place, OnHost):
-        arrays = [place.give_back(array) for array in _svd_of_stack(a, compute_uv, method, threads, check_finite)]
-    elif stack:
+    on_host = isinstance(place, OnHost)
+    if right_alone and m > n and unlimited and (not stack or on_host):
+        R = qr(place.bare(a), "r", method, threads, check_finite)
+        arrays = [place.give_back(array) for array in svd(R, True, threads=threads, check_finite=False)[1:]]
+    elif stack and (full or not unlimited or not on_host):
         if rtol is not None:
             raise InvalidArgument("rtol may leave different numbers of singular values in a stack: give rank instead")
         options = (compute_uv, method, threads, check_finite, full_matrices, rank)
@@ -644,13 +646,13 @@ def svd(
                 place.give_back(xp.stack(parts)[:count].reshape((*stack, *parts[0].shape)))
                 for parts in (zip(*each) if compute_uv else [each])
             ]
-    elif right_alone and m > n and unlimited:
-        R = qr(place.bare(a), "r", method, threads, check_finite)
-        arrays = [place.give_back(array) for array in svd(R, True, threads=threads, check_finite=False)[1:]]
     else:
-        limits = None if unlimited else pivoting_limits("auto", rank, rtol, min(m, n))
         where = place.where(threads_number(threads))
-        U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, limits)
+        if stack:
+            U, S, Vh = place.core.svd_stack(place.operand(a), bool(compute_uv), method, where, check_finite)
+        else:
+            limits = None if unlimited else pivoting_limits("auto", rank, rtol, min(m, n))
+            U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, limits)
         if full:
             with place.library.current():
                 U = U if m <= n else _square(xp, U)
@@ -660,28 +662,6 @@ def svd(
     axes = [(None,)] if not compute_uv else [(None,), of_Vh] if right_alone else [(labels.rows, None), (None,), of_Vh]
     arrays = [labels.give(array, *axis) for array, axis in zip(arrays, axes)]
     return arrays[0] if not compute_uv else tuple(arrays) if right_alone else SVDResult(*arrays)
-
-
-def _svd_of_stack(a: Any, compute_uv: Any, method: str, threads: int | None, check_finite: bool) -> tuple[Any, ...]:
-    """Returns what `svd` of a stack on the host returns, by QR of A or Aᵀ, whichever is tall, and NumPy's SVD of R."""
-    wide = a.shape[-2] < a.shape[-1]
-    tall = a.swapaxes(-1, -2) if wide else a
-    vectors = compute_uv is True or (compute_uv and wide)
-    mode: Any = "reduced" if vectors else "r"
-    try:
-        factors: Any = qr(tall, mode, method, threads, check_finite)
-    except NonFiniteEntry:
-        qr(a, "r")  # raises with the indices of A
-        raise
-    Q, R = factors if vectors else (None, factors)
-    if not compute_uv:
-        return (np.linalg.svd(R, compute_uv=False),)
-    U, S, Vh = np.linalg.svd(R, full_matrices=False)
-    if not vectors:
-        return S, Vh
-    # Aᵀ = Q R = (Q U) S Vᵀ, A = V S (Q U)ᵀ
-    left, right = (Vh.swapaxes(-1, -2), (Q @ U).swapaxes(-1, -2)) if wide else (Q @ U, Vh)
-    return (left, S, right) if compute_uv is True else (S, right)
 
 
 def _square(xp: Any, Q: Any) -> Any:

@@ -47,5 +47,5 @@ def nccl() -> str:
     return _load("libnccl.so.2", ctypes.RTLD_LOCAL)
 
 
-for _soname in SONAMES:
-    _load(_soname, ctypes.RTLD_GLOBAL)  # global, so that the dynamic loader finds the symbols that `_core` needs
+# global, so that the dynamic loader finds the symbols that `_core` needs; empty names of missing libraries
+LOADED = [_load(soname, ctypes.RTLD_GLOBAL) for soname in SONAMES]

@@ -286,6 +286,19 @@ def test_package_without_its_compiled_module_names_the_distribution(tmp_path):
     assert "install the distribution quoin-qr" in child.stderr
 
 
+def test_program_gets_the_libraries_that_the_package_found(monkeypatch):
+    from quoin import _program
+
+    monkeypatch.setenv("LD_PRELOAD", "/lib/other.so")
+    assert _program.environment(["/a/libcublas.so.13", "libcusolver.so.12"])["LD_PRELOAD"] == (
+        "/a/libcublas.so.13:libcusolver.so.12:/lib/other.so"
+    )
+    assert _program.environment(["", "libcusolver.so.12"])["CUDA_VISIBLE_DEVICES"] == ""
+    assert _program.environment([]) == dict(os.environ)
+    monkeypatch.delenv("LD_PRELOAD")
+    assert _program.environment([]) == dict(os.environ)
+
+
 def test_console_script_becomes_the_program(tmp_path):
     call = "import sys; from quoin import _program; _program.__file__ = sys.argv.pop(1); _program.main()"
     command = [sys.executable, "-c", call, str(tmp_path / "_program.py"), "plan", "--help"]

@@ -1,4 +1,5 @@
-// SVD of a small matrix by LAPACK, on one thread.
+// SVD of a square matrix. LAPACK decomposes a small one on one thread. All threads reduce a larger one to
+// bidiagonal form, which LAPACK decomposes on one.
 
 #include <fmt/format.h>
 #include <lapacke.h>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "host/bidiagonal.hpp"
 #include "host/device.hpp"
 
 namespace quoin {
@@ -30,6 +32,22 @@ lapack_int gesvd(char job, lapack_int n, double* A, lapack_int lda, double* s, d
                  lapack_int ldvt, double* superdiagonal) {
     return LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, n, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
 }
+lapack_int bdsdc(char job, lapack_int n, float* d, float* e, float* U, lapack_int ldu, float* Vt, lapack_int ldvt,
+                 float* work, lapack_int* iwork) {
+    return LAPACKE_sbdsdc_work(LAPACK_COL_MAJOR, 'U', job, n, d, e, U, ldu, Vt, ldvt, nullptr, nullptr, work, iwork);
+}
+lapack_int bdsdc(char job, lapack_int n, double* d, double* e, double* U, lapack_int ldu, double* Vt, lapack_int ldvt,
+                 double* work, lapack_int* iwork) {
+    return LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', job, n, d, e, U, ldu, Vt, ldvt, nullptr, nullptr, work, iwork);
+}
+lapack_int bdsqr(lapack_int cols, lapack_int n, float* d, float* e, float* Vt, lapack_int ldvt, float* U,
+                 lapack_int ldu, float* work) {
+    return LAPACKE_sbdsqr_work(LAPACK_COL_MAJOR, 'U', n, cols, cols, 0, d, e, Vt, ldvt, U, ldu, nullptr, 1, work);
+}
+lapack_int bdsqr(lapack_int cols, lapack_int n, double* d, double* e, double* Vt, lapack_int ldvt, double* U,
+                 lapack_int ldu, double* work) {
+    return LAPACKE_dbdsqr_work(LAPACK_COL_MAJOR, 'U', n, cols, cols, 0, d, e, Vt, ldvt, U, ldu, nullptr, 1, work);
+}
 
 /// One thread for OpenMP, and so for a BLAS built on it, until the end of the scope.
 class Sequential {
@@ -41,6 +59,59 @@ public:
 private:
     int threads_ = omp_get_max_threads();
 };
+
+/// Throws what the `info` of QR iteration says.
+void require_success(lapack_int info, Index n) {
+    if (info < 0) throw OutOfMemory("svd: no memory for LAPACK's workspace");
+    if (info > 0)
+        throw NumericalBreakdown(fmt::format("svd: {} of {} superdiagonals did not converge to zero", info, n),
+                                 info - 1);
+}
+
+/// U, s, Vt := the SVD of the upper bidiagonal B, by divide and conquer, or by QR iteration if that does not converge.
+/// `work` holds 3n² + 4n numbers if U has data, else 4n.
+template <class T>
+void bidiagonal_svd(Context<Host>& ctx, const host::Bidiagonal<T>& B, std::span<T> s, MatrixView<T> U, MatrixView<T> Vt,
+                    T* work) {
+    const auto n = static_cast<lapack_int>(s.size()), ldu = static_cast<lapack_int>(U.ld),
+               ldvt = static_cast<lapack_int>(Vt.ld);
+    const Sequential sequential;
+    std::vector<T> e(B.e);
+    std::vector<lapack_int> iwork(8 * s.size());
+    std::copy(B.d.begin(), B.d.end(), s.begin());
+    // offsets in bdsdc's workspace must fit in LAPACK's integer
+    const bool fits = !U.data || 3.1 * n * n < std::numeric_limits<lapack_int>::max();
+    if (fits && bdsdc(U.data ? 'I' : 'N', n, s.data(), e.data(), U.data, ldu, Vt.data, ldvt, work, iwork.data()) == 0)
+        return;
+    std::copy(B.d.begin(), B.d.end(), s.begin());
+    std::copy(B.e.begin(), B.e.end(), e.begin());
+    if (U.data) {
+        set_identity<T>(ctx, 0, U);
+        set_identity<T>(ctx, 0, Vt);
+    }
+    require_success(bdsqr(U.data ? n : 0, n, s.data(), e.data(), Vt.data, ldvt, U.data, ldu, work), s.size());
+}
+
+/// A = H B Gᵀ, B = U₁ΣW, U = H U₁, Vᵀ = W Gᵀ. LAPACK decomposes B alone.
+template <class T>
+void svd_by_panels(Context<Host>& ctx, MatrixView<T> A, std::span<T> s, MatrixView<T> U, MatrixView<T> Vt) {
+    const Index n = A.cols;
+    // the entries of 2⁻ᵉA are below 2, and their products within T's range
+    const Real<T> largest = entry_norms<T>(ctx, A).largest;
+    constexpr int most = std::numeric_limits<T>::max_exponent - 2;
+    const int e = largest > 0 ? std::clamp(std::ilogb(largest), -most, most) : 0;
+    scaled_copy<T>(ctx, std::ldexp(1.0, -e), A, A);
+    host::Bidiagonal<T> B = host::reduce_to_bidiagonal(ctx, A);
+    Matrix<T> work(n, U.data ? 3 * n + 4 : 4);
+    bidiagonal_svd<T>(ctx, B, s, U, Vt, work.data());
+    for (T& value : s) value = std::scalbn(value, e);
+    if (!U.data) return;
+    host::apply_reflectors(ctx, 0, B.V, B.tau_v, U);
+    const MatrixView<T> V = work.view().col_block({0, n});
+    transpose<T>(ctx, Vt, V);
+    host::apply_reflectors(ctx, 1, B.U.view(), B.tau_u, V);
+    transpose<T>(ctx, V, Vt);
+}
 
 }  // namespace
 
@@ -56,30 +127,19 @@ void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U
     const auto lda = static_cast<lapack_int>(A.ld), ldu = static_cast<lapack_int>(U.ld),
                ldvt = static_cast<lapack_int>(Vt.ld);
     const char job = U.data ? 'S' : 'N';
+    if (A.cols >= host::min_reduced_by_panels) return svd_by_panels<T>(ctx, A, s, U, Vt);
     const Sequential sequential;
-
-    Matrix<T> A_again(A.rows, A.cols);
+    Matrix<T> A_again(n, n);
     copy<T>(ctx, A, A_again.view());
-    lapack_int info = 1;
-    // gesdd's workspace of 3n² elements must fit in LAPACK's integer
-    if (3.1 * n * n < std::numeric_limits<lapack_int>::max()) {
-        std::vector<lapack_int> iwork(8 * A.cols);
-        T best;
-        gesdd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, &best, -1, iwork.data());
-        // an f32 may have rounded the size down
-        std::vector<T> work(static_cast<std::size_t>(std::nextafter(best, 2 * best)));
-        info = gesdd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, work.data(),
-                     static_cast<lapack_int>(work.size()), iwork.data());
-    }
-    if (info > 0) {
-        std::vector<T> superdiagonal(A.cols);
-        info = gesvd(job, n, A_again.data(), n, s.data(), U.data, ldu, Vt.data, ldvt, superdiagonal.data());
-    }
-    if (info < 0) throw OutOfMemory("svd: no memory for LAPACK's workspace");
-    if (info > 0) {
-        throw NumericalBreakdown(fmt::format("svd: {} of {} superdiagonals did not converge to zero", info, n),
-                                 info - 1);
-    }
+    std::vector<lapack_int> iwork(8 * A.cols);
+    T best;
+    gesdd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, &best, -1, iwork.data());
+    std::vector<T> work(static_cast<std::size_t>(best));
+    if (gesdd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, work.data(),
+              static_cast<lapack_int>(work.size()), iwork.data()) == 0)
+        return;
+    copy<T>(ctx, A_again.view(), A);
+    require_success(gesvd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, work.data()), A.cols);
 }
 
 QUOIN_IMPLEMENT(Host, small_svd)

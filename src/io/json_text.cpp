@@ -21,7 +21,7 @@ std::string json_quoted(const std::string& text) {
     return out + '"';
 }
 
-std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null"; }
+std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 std::string json_value(const PlanField& field) {
     const auto text = []<class V>(const V& value) -> std::string {

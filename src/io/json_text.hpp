@@ -12,7 +12,7 @@ namespace quoin::io {
 
 /// Returns the text as a JSON string, including its quotes.
 std::string json_quoted(const std::string& text);
-/// Returns `value` with six significant digits; null if it is not finite.
+/// Returns `value` with the fewest digits that read back to the same bits, at most 17; null if it is not finite.
 std::string json_number(double value);
 /// Returns the field's value; null for none.
 std::string json_value(const PlanField& field);

@@ -160,7 +160,30 @@ struct MatrixFile::Impl {
         std::visit([this](const auto& h) { rows = h.rows, cols = h.cols; }, header);
     }
 
-    bool streams() const { return npy() != nullptr && file && bytes.data() == file->bytes().data(); }
+    Impl(const MatrixFile& all, std::vector<Index> chosen)
+        : path(all.path()), whole(&all), columns(std::move(chosen)), rows(all.rows()), cols(std::ssize(columns)) {
+        for (const Index j : columns)
+            if (j < 0 || j >= all.cols())
+                throw InvalidArgument(fmt::format("{}: has {} columns, and no column {}", path, all.cols(), j));
+    }
+
+    /// Reads rows of the chosen columns in blocks of about 1 MiB of the whole matrix.
+    template <class T>
+    void read_chosen(Range range, MatrixView<T> out) const {
+        const Index block = std::max<Index>(1, (Index{1} << 17) / whole->cols());
+        Matrix<T> all(std::min(block, range.size()), whole->cols());
+        for (Index i = range.begin; i < range.end; i += block) {
+            const Range part{i, std::min(range.end, i + block)};
+            const MatrixView<T> read = all.view().row_block({0, part.size()});
+            whole->read_rows<T>(part, read);
+            for (Index j = 0; j < cols; ++j)
+                std::copy_n(read.at(0, columns[j]), part.size(), out.at(i - range.begin, j));
+        }
+    }
+
+    bool streams() const {
+        return whole ? whole->streams() : npy() != nullptr && file && bytes.data() == file->bytes().data();
+    }
     const io::NpyHeader* npy() const { return std::get_if<io::NpyHeader>(&header); }
     const io::CsvHeader* csv() const { return std::get_if<io::CsvHeader>(&header); }
 
@@ -170,6 +193,8 @@ struct MatrixFile::Impl {
     }
 
     std::string path;
+    const MatrixFile* whole = nullptr;  // of a view of `columns`, which has no file
+    std::vector<Index> columns;
     std::optional<io::MappedFile> file;
     std::string unpacked;    // if the matrix is compressed or came through a pipe
     std::string_view bytes;  // of the matrix's format, in one of these two
@@ -182,17 +207,29 @@ struct MatrixFile::Impl {
 
 MatrixFile::MatrixFile(const std::string& path, const MatrixFileOptions& options)
     : impl_(detail::own<Impl>(path, options)) {}
+MatrixFile::MatrixFile(const MatrixFile& whole, std::vector<Index> columns)
+    : impl_(detail::own<Impl>(whole, std::move(columns))) {}
 Index MatrixFile::rows() const { return impl_->rows; }
 Index MatrixFile::cols() const { return impl_->cols; }
 const std::string& MatrixFile::path() const { return impl_->path; }
 bool MatrixFile::streams() const { return impl_->streams(); }
 
+Index MatrixFile::column_in_file(Index j) const { return impl_->whole ? impl_->columns[j] : j; }
+
 std::vector<std::string> MatrixFile::column_names() const {
+    if (impl_->whole) {
+        const std::vector<std::string> all = impl_->whole->column_names();
+        std::vector<std::string> names;
+        for (const Index j : impl_->columns)
+            if (!all.empty()) names.push_back(all[j]);
+        return names;
+    }
     return impl_->csv() ? impl_->csv()->names : std::vector<std::string>();
 }
 std::string MatrixFile::remark() const { return impl_->csv() ? impl_->csv()->remark : ""; }
 
 ScalarKind MatrixFile::dtype() const {
+    if (impl_->whole) return impl_->whole->dtype();
     return impl_->npy() != nullptr && impl_->npy()->type == io::NpyType::F4 ? ScalarKind::F32 : ScalarKind::F64;
 }
 
@@ -206,6 +243,7 @@ void MatrixFile::read_rows(Range rows, MatrixView<T> out) const {
         throw InvalidArgument(fmt::format("out is {} x {} with ld {} where {} x {} rows of {} are read", out.rows,
                                           out.cols, out.ld, rows.size(), impl_->cols, impl_->path));
     }
+    if (impl_->whole) return impl_->read_chosen<T>(rows, out);
     if (const io::NpyHeader* header = impl_->npy()) {
         if (impl_->streams()) return read_npy_rows(*impl_->file, *header, rows, out);
         return io::read_npy_block(impl_->bytes, *header, rows, {0, impl_->cols}, out);
@@ -218,7 +256,7 @@ void MatrixFile::read_rows(Range rows, MatrixView<T> out) const {
 template <class T>
 Matrix<T> MatrixFile::read() const {
     if constexpr (std::is_same_v<T, double>) {
-        if (!impl_->npy()) {
+        if (!impl_->npy() && !impl_->whole) {
             const std::lock_guard lock(impl_->mutex);
             if (!impl_->text) return impl_->read_text();
         }
