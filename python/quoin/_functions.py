@@ -270,7 +270,7 @@ def _pivoted_qr(
     R, P = f.R, np.array(core.permutation, dtype=np.intp)
     if mode == "complete" and len(R) < len(a):
         Q, library = f.q[:, :], place.library
-        R = library.put(library.xp.zeros_like(Q[:, : f.shape[1]]), slice(len(R)), R)
+        R = place.give_back(library.put(library.xp.zeros_like(Q[:, : f.shape[1]]), slice(len(R)), R))
     elif mode != "r":
         Q = f.q()
     R = labels.give(R, None, labels.of_columns(P))

@@ -580,8 +580,8 @@ class Factorization(KeptMatrix):
     def lstsq(self, b: Any, rcond: float | None = None, deficient: Deficient = "solve") -> LstsqResult:
         """Minimise ‖A x − b‖₂ with this factorization (M >= N). Every rank calls it.
 
-        b are this rank's rows; rcond, deficient and the result are as for `lstsq`. If `factor` gave R to rank 0 alone, `s` is None
-        on the other ranks.
+        b are this rank's rows; rcond, deficient and the result are as for `lstsq`. If `factor` gave R to rank 0 alone,
+        `s` is None on the other ranks.
         """
 
         def prepare() -> tuple[Any, ...]:
@@ -682,7 +682,7 @@ def lstsq(
     comm, method, threads, check_finite
         As for `qr`.
     rcond, deficient
-        As for `quoin.lstsq`. The pivots are those of R, so that no rank sends more for a deficient A.
+        As for `quoin.lstsq`. One rank pivots R, so that messages are the same for a deficient A.
 
     Returns
     -------

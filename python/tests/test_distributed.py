@@ -121,8 +121,7 @@ def test_least_squares_are_those_of_the_whole(rng, dtype, size):
         np.testing.assert_allclose(part.residual_norms, np.linalg.norm(singular @ x - B, axis=0), rtol=500 * u)
         np.testing.assert_allclose(part.s, s, rtol=0, atol=500 * u * s[0])
     for matrix, options in ((singular, {}), (A, {"rcond": 0.9})):
-        for call in (lambda *rows, **options: quoin.distributed.lstsq(*rows, **options),
-                     lambda a, b, ranks, **options: quoin.distributed.factor(a, ranks).lstsq(b, **options)):  # fmt: skip
+        for call in (quoin.distributed.lstsq, lambda a, b, ranks, **options: quoin.distributed.factor(a, ranks).lstsq(b, **options)):
             refused = on_ranks(size, lambda ranks: call(matrix[rows[ranks.rank]], B[rows[ranks.rank]], ranks, deficient="error", **options))
             assert all(isinstance(e, quoin.RankDeficient) for e in refused)
     for e in on_ranks(size, lambda ranks: quoin.distributed.lstsq(A[rows[ranks.rank]], B[:7], ranks)):
