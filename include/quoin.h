@@ -102,6 +102,7 @@ typedef struct quoin_options {
     double tolerance;           ///< with pivots: largest norm of a column that is left; 0: no limit
     double relative_tolerance;  ///< the same, relative to the largest norm of a column of A
     double rcond;               ///< decides the rank in least squares (`LeastSquaresOptions`); -1: by 10u
+    double relative_frobenius;  ///< with pivots: largest Frobenius norm of all that is left, relative to A's
 } quoin_options;
 
 /// Shape, method and accuracy of a factorization. A negative number was not measured.

@@ -176,26 +176,30 @@ TYPED_TEST(CLaw, HoldsForEveryMethodAndForPivots) {
         for (Index j = 0; j < n; ++j) EXPECT_EQ(p[j], j);
         quoin_factorization_destroy(f);
     }
-    quoin_options_init(&this->options, sizeof this->options);
-    this->options.pivots = QUOIN_PIVOTS_GREEDY;
-    this->options.max_rank = 5;
     const Matrix<T> low = random_normal<T>(m, 5, 7), right = random_normal<T>(5, n, 8);
     const Matrix<T> B = product<T>(low.view(), right.view());
-    quoin_factorization* f = this->template factor<T>(B.view());
-    quoin_report report = sized<quoin_report>();
-    EXPECT_EQ(quoin_factorization_report(f, &report), QUOIN_OK);
-    ASSERT_EQ(report.k, 5);
-    EXPECT_EQ(report.rank, 5);
-    std::vector<std::int64_t> p(n);
-    EXPECT_EQ(quoin_permutation(f, p.data()), QUOIN_OK);
-    Matrix<T> BP(m, n);
-    for (Index j = 0; j < n; ++j)
-        for (Index i = 0; i < m; ++i) BP(i, j) = B(i, p[j]);
-    const Matrix<T> R = this->written(5, n, 0, [&](const quoin_matrix* to) { return quoin_r(this->ctx, f, to); });
-    const Matrix<T> Q = this->written(m, 5, 0, [&](const quoin_matrix* to) { return quoin_thin_q(this->ctx, f, to); });
-    EXPECT_LE(orthogonality_error<T>(Q.view(), 5), law);
-    EXPECT_LE(residual_error<T>(BP.view(), Q.view(), R.view()), law);
-    quoin_factorization_destroy(f);
+    for (const bool by_norm : {false, true}) {
+        quoin_options_init(&this->options, sizeof this->options);
+        this->options.pivots = QUOIN_PIVOTS_GREEDY;
+        this->options.max_rank = by_norm ? 0 : 5;
+        this->options.relative_frobenius = by_norm ? 1e-4 : 0;
+        quoin_factorization* f = this->template factor<T>(B.view());
+        quoin_report report = sized<quoin_report>();
+        EXPECT_EQ(quoin_factorization_report(f, &report), QUOIN_OK);
+        ASSERT_EQ(report.k, 5);
+        EXPECT_EQ(report.rank, 5);
+        std::vector<std::int64_t> p(n);
+        EXPECT_EQ(quoin_permutation(f, p.data()), QUOIN_OK);
+        Matrix<T> BP(m, n);
+        for (Index j = 0; j < n; ++j)
+            for (Index i = 0; i < m; ++i) BP(i, j) = B(i, p[j]);
+        const Matrix<T> R = this->written(5, n, 0, [&](const quoin_matrix* to) { return quoin_r(this->ctx, f, to); });
+        const Matrix<T> Q =
+            this->written(m, 5, 0, [&](const quoin_matrix* to) { return quoin_thin_q(this->ctx, f, to); });
+        EXPECT_LE(orthogonality_error<T>(Q.view(), 5), law);
+        EXPECT_LE(residual_error<T>(BP.view(), Q.view(), R.view()), law);
+        quoin_factorization_destroy(f);
+    }
 }
 
 /// Q = H₀H₁… by LAPACK's formula, and by the factorization that V and tau are imported into.
@@ -426,6 +430,7 @@ TEST_F(CInterface, AnswersMistakesWithASentence) {
     expect(factor_with([](A_, O_ o) { o.q = -1; }), refused, "options.q must be from 0 to 3, and is -1");
     expect(factor_with([](A_, O_ o) { o.pivots = 5; }), refused, "options.pivots must be from 0 to 4");
     expect(factor_with([](A_, O_ o) { o.max_rank = 1; }), refused, "belong to column pivoting");
+    expect(factor_with([](A_, O_ o) { o.relative_frobenius = 1; }), refused, "belong to column pivoting");
     expect(factor_with([](A_, O_ o) { o.panel_width = 1, o.method = QUOIN_METHOD_TSQR; }), refused, "panel_width");
     expect(factor_with([](A_, O_ o) { o.size = 0; }), refused, "options.size is 0, and must be from 8 to ");
     expect(factor_with([](A_, O_ o) { ++o.size; }), refused, "for this version of the library");

@@ -77,12 +77,14 @@ def qr(
 @overload
 def qr(
     a: Numbers, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> PivotedQRResult[Floats]: ...
 @overload
 def qr(
     a: Numbers, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[Floats, Indices]: ...
 @overload
 def qr(
@@ -102,12 +104,14 @@ def qr(
 @overload
 def qr(
     a: A, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> PivotedQRResult[A]: ...
 @overload
 def qr(
     a: A, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[A, Indices]: ...
 # fmt: on
 
@@ -123,6 +127,7 @@ def qr(
     rank: int | None = None,
     rtol: float | None = None,
     *,
+    rtol_frobenius: float | None = None,
     overwrite_a: bool = False,
 ) -> Any:
     """Factor A = QR, or A P = QR with column pivoting.
@@ -154,8 +159,8 @@ def qr(
     positive : bool
         Make the diagonal of R non-negative, by the signs of R's rows and Q's columns. The QR of a matrix of full column
         rank is then unique. For one matrix, in the modes 'reduced', 'complete' and 'r'.
-    rank, rtol : optional
-        With pivoting: the most columns of Q, and the tolerance of the columns that are left, as for `interpolative`.
+    rank, rtol, rtol_frobenius : optional
+        With pivoting: the most columns of Q, and the tolerances of the columns that are left, as for `interpolative`.
         K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete'.
     overwrite_a : bool
         SciPy's option, which has no effect: `a` is only read.
@@ -202,9 +207,9 @@ def qr(
     if pivoting is not False and (isinstance(pivoting, str) or flag("pivoting", pivoting)):
         kind = pivoting if isinstance(pivoting, str) else "auto"
         options = (threads_number(threads), flag("check_finite", check_finite), positive)
-        return _pivoted_qr(a, mode, method, kind, rank, rtol, *options)
-    if rank is not None or rtol is not None:
-        raise InvalidArgument("rank and rtol limit a QR with column pivoting: add pivoting=True")
+        return _pivoted_qr(a, mode, method, kind, (rank, rtol, rtol_frobenius), *options)
+    if not rank is rtol is rtol_frobenius is None:
+        raise InvalidArgument("rank, rtol and rtol_frobenius limit a QR with column pivoting: add pivoting=True")
     if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
         place = None
     elif is_ragged(a):
@@ -245,8 +250,7 @@ def _pivoted_qr(
     mode: str,
     method: str,
     kind: Any,
-    rank: int | None,
-    rtol: float | None,
+    limits: tuple[Any, Any, Any],
     n_threads: int,
     check_finite: bool,
     positive: bool,
@@ -254,8 +258,8 @@ def _pivoted_qr(
     one_of("mode", mode, *_MODES)
     if mode == "raw":
         raise InvalidArgument("qr with pivoting has the modes 'reduced', 'complete' and 'r': mode must not be 'raw'")
-    if mode == "complete" and (rank is not None or rtol is not None):
-        raise InvalidArgument("rank and rtol leave a thin Q: mode must be 'reduced' or 'r'")
+    if mode == "complete" and any(limit is not None for limit in limits):
+        raise InvalidArgument("rank, rtol and rtol_frobenius leave a thin Q: mode must be 'reduced' or 'r'")
     if is_ragged(a):
         raise InvalidArgument("qr pivots one matrix, and this is a list of them")
     labels = labels_of(a)
@@ -263,9 +267,9 @@ def _pivoted_qr(
     a = at_least_2d(to_float(a, "qr"))
     if a.ndim > 2:
         raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
-    limits = pivoting_limits(kind, rank, rtol, min(a.shape))
+    pivots = pivoting_limits(kind, limits, min(a.shape))
     where = place.where(n_threads)
-    core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, limits, positive)
+    core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, pivots, positive)
     f = Factorization(core, place, n_threads)
     R, P = f.R, np.array(core.permutation, dtype=np.intp)
     if mode == "complete" and len(R) < len(a):
@@ -515,32 +519,38 @@ def lstsq(
 @overload
 def svd(
     a: Numbers, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> SVDResult[Floats]: ...
 @overload
 def svd(
     a: Numbers, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> Floats: ...
 @overload
 def svd(
     a: Numbers, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[Floats, Floats]: ...
 @overload
 def svd(
     a: A, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> SVDResult[A]: ...
 @overload
 def svd(
     a: A, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> A: ...
 @overload
 def svd(
     a: A, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[A, A]: ...
 # fmt: on
 
@@ -555,6 +565,7 @@ def svd(
     rank: int | None = None,
     rtol: float | None = None,
     *,
+    rtol_frobenius: float | None = None,
     overwrite_a: bool = False,
 ) -> Any:
     """The singular value decomposition, computed from QR, or the largest singular values and their vectors.
@@ -571,11 +582,11 @@ def svd(
         As for `qr`.
     full_matrices : bool
         Whether U and Vh are square, as numpy.linalg.svd makes them by default.
-    rank, rtol
+    rank, rtol, rtol_frobenius
         Limits of the number K of singular values, as for `interpolative`, at a cost of order M N K: the values of a QR
         with column pivoting, which for `rank` has half as many columns more. A singular value S has a relative error
-        of at most (E / S)² if E is the norm of what this QR leaves of `a`. A stack takes no `rtol`, since the numbers
-        may differ.
+        of at most (E / S)² if E is the norm of what this QR leaves of `a`. A stack takes no tolerance, since the
+        numbers may differ.
 
     Returns
     -------
@@ -602,14 +613,15 @@ def svd(
     a, place = located(labels.values)
     a = at_least_2d(to_float(a, "svd"))
     *stack, m, n = a.shape
-    xp, unlimited = place.library.xp, rank is None and rtol is None
+    limits = (rank, rtol, rtol_frobenius)
+    xp, unlimited = place.library.xp, all(limit is None for limit in limits)
     if full and not unlimited:
-        raise InvalidArgument("rank and rtol leave a thin SVD: leave out full_matrices=True")
+        raise InvalidArgument("rank, rtol and rtol_frobenius leave a thin SVD: leave out full_matrices=True")
     if stack and unlimited and not full and isinstance(place, OnHost):
         arrays = [place.give_back(array) for array in _svd_of_stack(a, compute_uv, method, threads, check_finite)]
     elif stack:
-        if rtol is not None:
-            raise InvalidArgument("rtol may leave different numbers of singular values in a stack: give rank instead")
+        if not rtol is rtol_frobenius is None:
+            raise InvalidArgument("a tolerance may leave different numbers of singular values in a stack: give rank instead")
         options = (compute_uv, method, threads, check_finite, full_matrices, rank)
         count = math.prod(stack)
         matrices = place.bare(a).reshape(count, m, n)
@@ -623,9 +635,9 @@ def svd(
         R = qr(place.bare(a), "r", method, threads, check_finite)
         arrays = [place.give_back(array) for array in svd(R, True, threads=threads, check_finite=False)[1:]]
     else:
-        limits = None if unlimited else pivoting_limits("auto", rank, rtol, min(m, n))
+        pivots = None if unlimited else pivoting_limits("auto", limits, min(m, n))
         where = place.where(threads_number(threads))
-        U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, limits)
+        U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, pivots)
         if full:
             with place.library.current():
                 U = U if m <= n else _square(xp, U)

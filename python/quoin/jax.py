@@ -78,6 +78,7 @@ def qr(a: Array, mode: str = "reduced", *, pivoting: bool = False) -> Any:
     Parameters
     ----------
     a : Array, shape (..., M, N)
+        Of float32 or float64.
     mode : 'reduced', 'complete', 'r' or 'raw'
         In this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M) and R (..., M, N);
         R (..., K, N) alone; or the transpose of LAPACK's reflectors (..., N, M) and taus (..., K).

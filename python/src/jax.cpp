@@ -239,13 +239,14 @@ nb::dict targets_of() {
     XLA_FFI_DEFINE_HANDLER(qr_target, thin_qr<D>);
     XLA_FFI_DEFINE_HANDLER(r_target, r_alone<D>);
     XLA_FFI_DEFINE_HANDLER(pivoted_qr_target, pivoted_qr<D>);
-    XLA_FFI_DEFINE_HANDLER(lstsq_target, lstsq<D>, ffi::Ffi::Bind()
-                                                       .Ctx<Caller<D>>()
-                                                       .template Arg<Stack>()
-                                                       .template Arg<Stack>()
-                                                       .template Ret<ffi::AnyBuffer>()
-                                                       .template Ret<ffi::AnyBuffer>()
-                                                       .template Attr<double>("rcond"));
+    XLA_FFI_DEFINE_HANDLER(lstsq_target, lstsq<D>,
+                           ffi::Ffi::Bind()
+                               .Ctx<Caller<D>>()
+                               .template Arg<Stack>()
+                               .template Arg<Stack>()
+                               .template Ret<ffi::AnyBuffer>()
+                               .template Ret<ffi::AnyBuffer>()
+                               .template Attr<double>("rcond"));
     XLA_FFI_DEFINE_HANDLER(geqrf_target, geqrf<D>);
     XLA_FFI_DEFINE_HANDLER(apply_q_target, (apply_q<D, Op::None>));
     XLA_FFI_DEFINE_HANDLER(apply_qt_target, (apply_q<D, Op::Transpose>));

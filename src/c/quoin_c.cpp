@@ -68,8 +68,10 @@ Options factor_options(const quoin_options* options) {
         all.pivoting = Pivoting{.kind = static_cast<Pivots>(pivots - QUOIN_PIVOTS_AUTO),
                                 .max_rank = given.max_rank,
                                 .tolerance = given.tolerance,
-                                .relative_tolerance = given.relative_tolerance};
-    } else if (given.max_rank != 0 || given.tolerance != 0 || given.relative_tolerance != 0) {
+                                .relative_tolerance = given.relative_tolerance,
+                                .relative_frobenius = given.relative_frobenius};
+    } else if (given.max_rank != 0 || given.tolerance != 0 || given.relative_tolerance != 0 ||
+               given.relative_frobenius != 0) {
         throw InvalidArgument("max_rank and tolerances belong to column pivoting, and options.pivots is 0 (none)");
     }
     all.positive_diagonal = given.positive_diagonal != 0;
