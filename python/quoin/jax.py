@@ -188,7 +188,6 @@ def matrix_rank(a: Array, rtol: float | None = None) -> Array:
     return jnp.linalg.matrix_rank(R, rtol=_tolerance("matrix_rank", A, rtol))
 
 
-@_precise
 def pinv(a: Array, rtol: float | None = None) -> Array:
     """The pseudoinverse (..., N, M), as jax.numpy.linalg.pinv, from a = Q R: a⁺ = R⁺ Qᵀ.
 
@@ -196,10 +195,10 @@ def pinv(a: Array, rtol: float | None = None) -> Array:
     derivatives are NaN where `a` has not full rank. On a GPU the call waits.
     """
     (A,) = _arrays("pinv", (a, 2))
-    m, n = A.shape[-2:]
-    Q, R = _qr(A if m >= n else A.mT)
-    inverse, _ = _any_rank(R, jnp.broadcast_to(jnp.eye(R.shape[-1], dtype=R.dtype), R.shape), _tolerance("pinv", A, rtol))
-    return inverse @ Q.mT if m >= n else Q @ inverse.mT
+    is_wide = A.shape[-2] < A.shape[-1]
+    Q, R = _qr(A.mT if is_wide else A)
+    X, _ = _any_rank(R, Q.mT, _tolerance("pinv", A, rtol))
+    return X.mT if is_wide else X
 
 
 # ---- checks of arguments, with errors as JAX's own -------------------------------------------------------------------

@@ -199,11 +199,10 @@ def pinv(A: Tensor, *, rtol: float | None = None) -> Tensor:
     full rank has no derivative: there is a RuntimeError in its place. On a GPU the call waits.
     """
     A, _ = _matrix("pinv", A, None)
-    rcond, (m, n) = _rcond("pinv", A, rtol), A.shape[-2:]
-    Q, R = _thin_qr(A if m >= n else A.mT)
-    inverse = _any_rank_operator(R, torch.eye(R.shape[-1], dtype=R.dtype, device=R.device).expand_as(R), rcond)[0]
-    with _autocast_off(A.device):
-        return inverse @ Q.mT if m >= n else Q @ inverse.mT
+    is_wide = A.shape[-2] < A.shape[-1]
+    Q, R = _thin_qr(A.mT if is_wide else A)
+    X = _any_rank_operator(R, Q.mT, _rcond("pinv", A, rtol))[0]
+    return X.mT if is_wide else X
 
 
 # ---- checks of arguments, with errors as PyTorch's own ---------------------------------------------------------------

@@ -81,6 +81,10 @@ def test_derivatives_under_autocast_are_float32s(shape, device):
         lambda A: qt.orthonormalize(A).sin().sum(),
         lambda A: qt.lstsq(A, B * A[:, :1]).solution.sin().sum(),
         lambda A: (qt.lstsq(A, B).residuals + 0 * A.sum()).sum(),
+        lambda A: qt.qr(A, pivoting=True).Q.sin().sum() + qt.qr(A, pivoting=True).R.cos().sum(),
+        lambda A: qt.lstsq(A, B * A[:, :1], driver="gelsy").solution.sin().sum(),
+        lambda A: (qt.lstsq(A, B, driver="gelsy").residuals + 0 * A.sum()).sum(),
+        lambda A: qt.pinv(A).sin().sum(),
     ]
     if shape[0] >= shape[1]:
         functions.append(lambda A: qt.householder_product(A / 9, A[0] / 9).sin().sum())
