@@ -317,7 +317,8 @@ def _any_rank(A: Array, B: Array, rcond: float) -> tuple[Array, Array]:
     leading = A.shape[:-2]
     of_X = jax.eval_shape(lambda A, B: A.mT @ B, A, B)
     X, rank = _call("lstsq", [of_X, of_X.update(shape=(*leading, 1, 1))], A, B, rcond=np.float64(rcond))
-    return X, rank[..., 0, 0].astype(int)
+    known = ~jnp.isnan(X).any((-2, -1))
+    return X, jnp.where(known, rank[..., 0, 0], 0).astype(int)
 
 
 @_any_rank.defjvp

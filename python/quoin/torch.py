@@ -156,8 +156,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
     By default and with `driver` 'gels' A must have full rank. An A without it is not detected, and nothing waits for a
     GPU. 'gelsy' finds the rank, and for a deficient A the X of least norm. Singular values up to `rcond` (from 0 to 1,
-    by default max(M, N) eps) times the largest count as zero. On a GPU it waits. An A without full
-    rank has no derivative: there is a RuntimeError in its place.
+    by default max(M, N) eps) times the largest count as zero. On a GPU it waits. An A without
+    full rank has no derivative: there is a RuntimeError in its place.
     """
     if driver not in (None, "gels", "gelsy"):
         raise RuntimeError(f"quoin.torch.lstsq: driver must be 'gels' or 'gelsy', and is {driver!r}")

@@ -192,20 +192,17 @@ ffi::Error pivoted_qr(Caller<D> caller, Stack A, StackResult Q, StackResult R, S
     });
 }
 
-/// Writes the X of least norm that minimises ‖AX − B‖, and the rank as a number of A's type and of shape (..., 1, 1).
-/// Singular values up to `rcond` times the largest count as zero. Waits on a GPU.
+/// Writes the X of least norm that minimises ‖AX − B‖, and the rank as a number of A's type and of shape (..., 1, 1),
+/// which has no meaning if X is NaN. Singular values up to `rcond` times the largest count as zero. Waits on a GPU.
 template <class D>
 ffi::Error lstsq(Caller<D> caller, Stack A, Stack B, StackResult X, StackResult rank, double rcond) {
     return run(caller, A, [&]<class T>(Context<D>& ctx, T) {
-        const auto As = matrices<const T, D>(A), Bs = matrices<const T, D>(B);
-        const auto Xs = matrices<T, D>(*X);
-        const auto ranks = matrices<T, D>(*rank);
-        for (Index b = 0; b < As.count(); ++b) {
-            const Matrix<T, D> A_b = copy_of<T, D>(ctx, As, b), B_b = copy_of<T, D>(ctx, Bs, b);
-            const auto solution =
-                least_squares<T, D>(ctx, A_b.view(), B_b.view(), {.rcond = rcond}, unchecked(QForm::Any));
-            put<T, D>(ctx, solution.X.view(), Xs, b);
-            put_numbers<T, D>(ctx, {&solution.rank, 1}, ranks, b);
+        const auto found = least_squares<T, D>(ctx, matrices<const T, D>(A), matrices<const T, D>(B), {.rcond = rcond},
+                                               unchecked(QForm::Any));
+        const auto Xs = matrices<T, D>(*X), ranks = matrices<T, D>(*rank);
+        for (Index b = 0; b < Xs.count(); ++b) {
+            put<T, D>(ctx, found.X[b], Xs, b);
+            put_numbers<T, D>(ctx, {&found.ranks[b], 1}, ranks, b);
         }
     });
 }
