@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "cuda/tuning.hpp"
+
 namespace quoin::cuda {
 namespace {
 
@@ -125,6 +127,20 @@ TEST(KernelChoice, PlainKernelsServeEveryShape) {
     for (Index n : sizes(1 << 11)) {
         EXPECT_EQ(choose_cholesky(n, plain), SquareKernel::Library);
         EXPECT_EQ(choose_reconstruction(n, plain), SquareKernel::Library);
+    }
+}
+
+TEST(KernelChoice, SumsInF64AreLeftToGpusThatAreFastAtThem) {
+    const auto method = [](Index n, ScalarKind scalar, const Kernels& kernels) {
+        return Tuning<Cuda>::tall_method(n, scalar, kernels);
+    };
+    for (const Kernels& kernels : {Kernels(), ampere_kernels, rtx_kernels}) {
+        const bool slow = kernels == rtx_kernels;
+        for (const Index n : {1, 256, 257}) {
+            EXPECT_EQ(method(n, ScalarKind::F64, kernels), Method::CholeskyQR2);
+            const Method tree = n <= 256 ? Method::TSQR : Method::CAQR;
+            EXPECT_EQ(method(n, ScalarKind::F32, kernels), slow ? tree : Method::CholeskyQR2);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,13 +58,13 @@ class _Torch(Arithmetic):
 
     def __init__(self, device: int):
         self.xp = self._torch = sys.modules["torch"]
-        self._device = self._torch.device("cuda", device)
+        self._number, self._device = device, self._torch.device("cuda", device)
         self._like: dict[str, Any] = {}
 
     def stream(self) -> int:
         # the same as torch.cuda.current_stream(device).cuda_stream, which takes 4 to 7 µs;
         # PyTorch's own generated code calls this, too
-        return self._torch._C._cuda_getCurrentRawStream(self._device.index)
+        return self._torch._C._cuda_getCurrentRawStream(self._number)
 
     def dtype_name(self, array: Any) -> str:
         return _name_of_torch(array.dtype)
@@ -84,10 +85,10 @@ class _Torch(Arithmetic):
             return array.__dlpack__(stream=stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
-        like = self._like.get(dtype)  # new_empty takes two thirds of the time of torch.empty
+        like = self._like.get(dtype)  # new_empty takes two thirds of the time of torch.empty, and less without a tuple
         if like is None:
             like = self._like[dtype] = self._torch.empty(0, dtype=getattr(self._torch, dtype), device=self._device)
-        array = like.new_zeros(shape) if zeros else like.new_empty(shape)
+        array = like.new_zeros(*shape) if zeros else like.new_empty(*shape)
         return array.mT if swapped else array, array.data_ptr()
 
     def row_max(self, array: Any) -> Any:
@@ -127,7 +128,8 @@ class _CuPy(Arithmetic):
         return array.__dlpack__(stream=stream)
 
     def new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
-        array = (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
+        with self.current():
+            array = (self._cupy.zeros if zeros else self._cupy.empty)(shape, dtype=dtype)
         return array.swapaxes(-2, -1) if swapped else array, array.data.ptr
 
     def precise(self) -> Any:
@@ -233,7 +235,7 @@ class OnGpu:
         `threads` is not used; it is for hosts.
         """
         library = self.library
-        return _core.cuda.Call(self.device, library.stream(), library.synchronise, self._new)
+        return _core.cuda.Call(self.device, library.stream(), library.synchronise, library.new)
 
     def give_back(self, array: Any) -> Any:
         return array
@@ -259,11 +261,6 @@ class OnGpu:
         """Returns an operand, 0 where the array is false and else 1, since not every library exports booleans."""
         return self.operand(array.astype(bool).astype(np.uint8).dense())
 
-    def _new(self, shape: tuple[int, ...], dtype: str, zeros: bool, swapped: bool) -> tuple[Any, Any]:
-        library = self.library
-        with library.current():
-            return library.new(shape, dtype, zeros, swapped)
-
 
 @functools.cache
 def dtype_named(name: str) -> np.dtype:
@@ -282,6 +279,28 @@ def gpu_of_torch(array: Any) -> int | None:
     if torch is None or not isinstance(array, torch.Tensor) or not array.is_cuda or torch.version.hip:
         return None
     return int(array.get_device())
+
+
+def known_place(tensor: Any) -> OnGpu | None:
+    """Returns the place of a PyTorch tensor in a GPU's memory if an earlier call has made it; otherwise None.
+
+    Also returns None for a tensor that has to be copied.
+    """
+    dense = tensor.is_contiguous() or _is_dense(tensor.shape, tensor.stride())
+    return OnGpu._kept.get((_Torch, tensor.get_device())) if dense else None
+
+
+def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the rows or the columns of an array's matrices are contiguous."""
+    if len(shape) == 0:
+        return True
+    if len(shape) == 1:  # a column
+        (m, n), (row, col) = (shape[0], 1), (strides[0], 1)
+    else:
+        (m, n), (row, col) = shape[-2:], strides[-2:]
+    by_columns = (m <= 1 or row == 1) and (n <= 1 or col >= max(1, m))
+    by_rows = (n <= 1 or col == 1) and (m <= 1 or row >= max(1, n))
+    return by_columns or by_rows
 
 
 class GpuArray:
@@ -326,15 +345,7 @@ class GpuArray:
         """Returns itself if the rows or the columns of its matrices are contiguous, otherwise a copy in C order."""
         library = self._place.library
         strides = library.strides(self._array)
-        if self.ndim == 0 or strides is None:
-            return self
-        if self.ndim == 1:  # a column
-            (m, n), (row, col) = (self.shape[0], 1), (strides[0], 1)
-        else:
-            (m, n), (row, col) = self.shape[-2:], strides[-2:]
-        by_columns = (m <= 1 or row == 1) and (n <= 1 or col >= max(1, m))
-        by_rows = (n <= 1 or col == 1) and (m <= 1 or row >= max(1, n))
-        if by_columns or by_rows:
+        if strides is None or _is_dense(self.shape, strides):
             return self
         with library.current():
             return self._place.take(library.contiguous(self._array))

@@ -97,7 +97,7 @@ class KeptMatrix(Kept):
     @property
     def report(self) -> Report:
         """The report of the factorization."""
-        return Report(**self._f.report)
+        return Report(*self._f.report)
 
     @property
     def plan(self) -> Plan:
@@ -199,9 +199,8 @@ class BatchedFactorization(Kept):
 
     _name, _instead = "BatchedFactorization", "its raw"
 
-    def __init__(self, core: Any, place: Place, threads: int, dtype: np.dtype, stacked: bool):
+    def __init__(self, core: Any, place: Place, threads: int, stacked: bool):
         super().__init__(core, place, threads)
-        self._dtype = dtype
         self._stacked = stacked
 
     def _list(self, arrays: Any) -> Any:
@@ -217,8 +216,8 @@ class BatchedFactorization(Kept):
                 )
             matrices, place, vector = list_of_matrices(C, f"BatchedFactorization.{function}", vectors=True)
             require_one_place(f"BatchedFactorization.{function}", self._place, place)
-            return list_operands(matrices, place, self._dtype), vector
-        C, place = located_beside(self._place, C, f"BatchedFactorization.{function}", self._dtype)
+            return list_operands(matrices, place, self._f.dtype), vector
+        C, place = located_beside(self._place, C, f"BatchedFactorization.{function}", self._f.dtype)
         return place.operand(broadcast(columns_of_stack(C), self.shape[:-2])), C.ndim == 1
 
     def __len__(self) -> int:
@@ -250,7 +249,7 @@ class BatchedFactorization(Kept):
 
     def report(self, index: int) -> Report:
         """The report of matrix `index`, counted through the leading dimensions in C order."""
-        return Report(**self._f.report(integer("index", index, 0, len(self) - 1)))
+        return Report(*self._f.report(integer("index", index, 0, len(self) - 1)))
 
     def apply(self, C: Any, trans: bool = False) -> Any:
         """Q C, or Qᵀ C with `trans`, for every matrix; the M×M Q are never formed.

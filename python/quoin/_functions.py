@@ -23,8 +23,10 @@ from ._arguments import (
 from ._arrays import (
     _FLOAT32,
     _FLOAT64,
+    ON_HOST,
     BesideGpu,
     OnHost,
+    Place,
     at_least_2d,
     broadcast,
     columns,
@@ -37,10 +39,11 @@ from ._arrays import (
     located,
     require_one_place,
     to_float,
+    unconverted,
 )
 from ._errors import InvalidArgument, NonFiniteEntry
 from ._factorization import BatchedFactorization, Factorization
-from ._labels import labels_of
+from ._labels import UNLABELLED, labels_of
 from ._results import (
     LstsqResult,
     PivotedQRResult,
@@ -201,7 +204,8 @@ def qr(
            [0.   , 5.016]])
     """
     positive = positive is not False and flag("positive", positive)
-    mode = numpys_mode(mode)
+    if not isinstance(mode, str) or mode not in _MODES:
+        mode = one_of("mode", numpys_mode(mode), *_MODES)
     if positive and mode == "raw":
         raise InvalidArgument("LAPACK's reflectors decide the signs of R: positive=True needs another mode than 'raw'")
     if pivoting is not False and (isinstance(pivoting, str) or flag("pivoting", pivoting)):
@@ -210,34 +214,36 @@ def qr(
         return _pivoted_qr(a, mode, method, kind, (rank, rtol, rtol_frobenius), *options)
     if not rank is rtol is rtol_frobenius is None:
         raise InvalidArgument("rank, rtol and rtol_frobenius limit a QR with column pivoting: add pivoting=True")
-    if type(a) is np.ndarray and a.ndim == 2 and (a.dtype is _FLOAT64 or a.dtype is _FLOAT32) and a.flags.aligned:
-        place = None
+    if (short := unconverted(a)) is not None and a.ndim > 1:
+        (operand, place), labels = short, UNLABELLED
     elif is_ragged(a):
         _require_any_signs(positive, "a list of them")
         return _qr_of_list(a, mode, method, threads, check_finite)
     else:
         labels = labels_of(a)
-        a, place = located(labels.values)
-        a = at_least_2d(to_float(a, "qr"))
-        if a.ndim > 2:
-            _require_any_signs(positive, f"an array of {a.ndim} dimensions")
-    one_of("mode", mode, *_MODES)
+        a, operand, place = _converted(labels.values, "qr")
+    if positive and a.ndim > 2:
+        _require_any_signs(positive, f"an array of {a.ndim} dimensions")
     check_finite = check_finite is True or flag("check_finite", check_finite)
-    n_threads = 0 if threads is None else threads_number(threads)
-    result: Any
-    if place is None:
-        result = _core.qr(a, _MODES[mode], method, n_threads, check_finite, positive)
-    else:
-        where = place.where(n_threads)
-        result = place.core.qr(place.operand(a), _MODES[mode], method, where, check_finite, positive)
-        if mode == "r":
-            return labels.give(place.give_back(result), None, labels.columns)
-        result = [place.give_back(array) for array in result]
-        if mode != "raw":
-            result = [labels.give(result[0], labels.rows, None), labels.give(result[1], None, labels.columns)]
+    where = place.where(0 if threads is None else threads_number(threads))
+    result: Any = place.core.qr(operand, _MODES[mode], method, where, check_finite, positive)
     if mode == "r":
-        return result
-    return RawQRResult(*result) if mode == "raw" else QRResult(*result)
+        return labels.give(place.give_back(result), None, labels.columns)
+    first, second = result
+    if place is not ON_HOST:
+        first, second = place.give_back(first), place.give_back(second)
+    if mode == "raw":
+        return RawQRResult(first, second)
+    if labels is not UNLABELLED:
+        first, second = labels.give(first, labels.rows, None), labels.give(second, None, labels.columns)
+    return QRResult(first, second)
+
+
+def _converted(a: Any, function: str) -> tuple[Any, Any, Place]:
+    """Returns a floating-point array of at least two dimensions, its operand and its place."""
+    a, place = located(a)
+    a = at_least_2d(to_float(a, function))
+    return a, place.operand(a), place
 
 
 def _require_any_signs(positive: bool, what: str) -> None:
@@ -255,7 +261,6 @@ def _pivoted_qr(
     check_finite: bool,
     positive: bool,
 ) -> Any:
-    one_of("mode", mode, *_MODES)
     if mode == "raw":
         raise InvalidArgument("qr with pivoting has the modes 'reduced', 'complete' and 'r': mode must not be 'raw'")
     if mode == "complete" and any(limit is not None for limit in limits):
@@ -287,11 +292,10 @@ def _factor_list(
     matrices, place, _ = list_of_matrices(a, function)
     dtype, where = common_type(matrices), place.where(n_threads)
     core = place.core.factor_list(list_operands(matrices, place, dtype), method, q, where, check_finite, verify)
-    return BatchedFactorization(core, place, n_threads, dtype, stacked=False)
+    return BatchedFactorization(core, place, n_threads, stacked=False)
 
 
 def _qr_of_list(a: Any, mode: str, method: str, threads: int | None, check_finite: bool) -> Any:
-    one_of("mode", mode, *_MODES)
     f = _factor_list(a, "qr", method, threads_number(threads), flag("check_finite", check_finite), False, _FORMS[mode])
     if mode == "raw":
         return f.raw
@@ -360,17 +364,19 @@ def factor(
     n_threads = threads_number(threads)
     check_finite, verify = flag("check_finite", check_finite), flag("verify", verify)
     positive = flag("positive", positive)
-    if is_ragged(a):
+    if (short := unconverted(a)) is not None and a.ndim > 1:
+        operand, place = short
+    elif is_ragged(a):
         _require_any_signs(positive, "a list of them")
         return _factor_list(a, "factor", method, n_threads, check_finite, verify, q)
-    a, place = located(a)
-    a = at_least_2d(to_float(a, "factor"))
+    else:
+        a, operand, place = _converted(a, "factor")
+    where = place.where(n_threads)
     if a.ndim > 2:
         _require_any_signs(positive, f"an array of {a.ndim} dimensions")
-        core = place.core.factor_stack(place.operand(a), method, q, place.where(n_threads), check_finite, verify)
-        return BatchedFactorization(core, place, n_threads, a.dtype, stacked=True)
-    where = place.where(n_threads)
-    core = place.core.factor(place.operand(a), method, q, where, check_finite, verify, None, positive)
+        core = place.core.factor_stack(operand, method, q, where, check_finite, verify)
+        return BatchedFactorization(core, place, n_threads, stacked=True)
+    core = place.core.factor(operand, method, q, where, check_finite, verify, None, positive)
     return Factorization(core, place, n_threads)
 
 
@@ -483,6 +489,13 @@ def lstsq(
     """
     options, check_finite = solver(rcond, deficient), flag("check_finite", check_finite)
     n_threads = threads_number(threads)
+    short, short_b = unconverted(a), unconverted(b)
+    if short is not None and short_b is not None and _go_together(a, b) and short[1] is short_b[1]:
+        (A, place), (B, _) = short, short_b
+        where = place.where(n_threads)
+        if a.ndim > 2:
+            return solutions(place.core.lstsq_stack(A, B, options, method, where, check_finite), a.shape, False, place)
+        return solution(place.core.lstsq(A, B, options, method, where, check_finite), a.shape[0], b.ndim, place)
     if is_ragged(a):
         if not isinstance(b, (list, tuple)) or len(b) != len(a):
             raise InvalidArgument(f"lstsq of a list of {len(a)} matrices takes a list of as many b, and was given {shown(b)}")
@@ -513,6 +526,13 @@ def lstsq(
         found = solution(result, a.shape[0], b.ndim, place)
     found.x, found.residual_norms = labels.of_solution(labels_of_b, found.x, found.residual_norms, b.ndim == 1)
     return found
+
+
+def _go_together(a: Any, b: Any) -> bool:
+    """Whether `a` is a matrix or a stack, and `b` right-hand sides for it that need neither a cast nor a broadcast."""
+    if a.dtype is not b.dtype or a.ndim < 2:
+        return False
+    return b.ndim in (1, 2) if a.ndim == 2 else a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2]
 
 
 # fmt: off
@@ -609,6 +629,11 @@ def svd(
     if not right_alone:
         compute_uv = flag("compute_uv", compute_uv)
     full, check_finite = flag("full_matrices", full_matrices) and compute_uv, flag("check_finite", check_finite)
+    thin = not (full or right_alone) and rank is None and rtol is None
+    if thin and (short := unconverted(a)) is not None and a.ndim == 2:
+        operand, place = short
+        result = place.core.svd(operand, compute_uv, method, place.where(threads_number(threads)), check_finite, None)
+        return SVDResult(*map(place.give_back, result)) if compute_uv else place.give_back(result[1])
     labels = labels_of(a)
     a, place = located(labels.values)
     a = at_least_2d(to_float(a, "svd"))

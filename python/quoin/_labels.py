@@ -112,3 +112,6 @@ def labels_of(array: Any) -> Labels:
     if xarray is not None and isinstance(array, xarray.DataArray):
         return _XArray(xarray, array)
     return Labels(array)
+
+
+UNLABELLED = Labels(None)

@@ -313,14 +313,14 @@ def _values(place: Place, R: Any, exponent: int = 0) -> Any:
 
 
 def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:
-    """Returns the result for a matrix of m rows and right-hand sides of `ndim` dimensions."""
+    """Returns the result for a matrix of m rows and right-hand sides of `ndim` dimensions, with X of one or two."""
     X, norms, condition, R, exponent, rank, dependent, *report = result
     n, give = X.shape[0], place.give_back
     return LstsqResult(
-        give(X[:, 0] if ndim == 1 else X),
+        give(X if X.ndim == ndim else X[:, 0]),
         give(norms.reshape(()) if ndim == 1 else norms),
         condition,
-        Report(**report[0]) if report else None,
+        Report(*report[0]) if report else None,
         dependent,
         residuals=lambda: give(_squares(norms, m if rank == n else 0, n)),
         rank=lambda: rank if condition == condition else 0,
@@ -344,7 +344,7 @@ def solutions(result: Any, shape: Any, vector: bool, place: Place) -> LstsqResul
         return LstsqResult(
             [one.x for one in each],
             [one.residual_norms for one in each],
-            [give(one.condition) for one in each],
+            [one.condition for one in each],
             None,
             None,
             residuals=lambda: [one.residuals for one in each],

@@ -153,9 +153,10 @@ private:
     Index count_ = 1;
 };
 
-/// Returns the matrix of an array of two dimensions.
+/// Returns the matrix of an array of two dimensions, or the column of an array of one.
 template <class T, class D>
 StridedMatrix<T, D> matrix_of(const Array<T, D>& array) {
+    if (array.ndim() == 1) return {array.data(), static_cast<Index>(array.shape(0)), 1, array.stride(0), 1};
     return Batch<T, D>(array)[0];
 }
 

@@ -28,8 +28,9 @@ void bind_batches(nb::module_& module) {
         using B = Factorizations<T, D>;
         nb::class_<B>(module, ("Factorizations" + suffix).c_str())
             .def_prop_ro("shape", &B::shape)
+            .def_prop_ro("dtype", [](const B&) { return numpy_name<T>; })
             .def("__len__", &B::count)
-            .def("report", [](const B& f, Index b) { return to_dict(f.report(b)); })
+            .def("report", [](const B& f, Index b) { return to_tuple(f.report(b)); })
             .def("r", &B::r)
             .def("q", &B::q)
             .def("raw", &B::raw)

@@ -89,7 +89,7 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
         .def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.f.rows(), f.object.f.cols()); })
         .def_prop_ro("dtype", [](const F&) { return numpy_name<T>; })
         .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.f.plan()); })
-        .def_prop_ro("report", [](const F& f) { return to_dict(f.object.f.report()); })
+        .def_prop_ro("report", [](const F& f) { return to_tuple(f.object.f.report()); })
         .def("r",
              [](const F& f, const Where<D>& where) {
                  return array_of(f.home, where, 0,

@@ -106,7 +106,7 @@ void bind_factorization(nb::module_& module) {
         kept.def_prop_ro("shape", [](const F& f) { return nb::make_tuple(f.object.rows(), f.object.cols()); })
             .def_prop_ro("dtype", [](const F&) { return numpy_name<T>; })
             .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.plan()); })
-            .def_prop_ro("report", [](const F& f) { return to_dict(f.object.report()); })
+            .def_prop_ro("report", [](const F& f) { return to_tuple(f.object.report()); })
             .def_prop_ro("permutation",
                          [](const F& f) {
                              const auto order = f.object.permutation();

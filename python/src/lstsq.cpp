@@ -53,7 +53,7 @@ void bind_lstsq(nb::module_& module) {
                     const ColumnMajor<T, D> B_(ctx, B);
                     return least_squares<T, D>(ctx, A_.view, B_.view, solver_of(solver), options);
                 });
-                return to_tuple(home, where, std::move(solution));
+                return to_tuple(home, where, std::move(solution), b.ndim() == 1 ? As::Vector : As::Matrix);
             },
             "a"_a.noconvert(), "b"_a.noconvert(), "solver"_a, "method"_a.none(), "where"_a, "check_finite"_a);
         module.def(

@@ -4,18 +4,11 @@
 
 namespace quoin::python {
 
-nb::dict to_dict(const Report& report) {
+nb::tuple to_tuple(const Report& report) {
     const auto measured = [](double x) { return x < 0 ? nb::object(nb::none()) : nb::object(nb::float_(x)); };
-    nb::dict d;
-    d["method"] = to_string(report.method);
-    d["fell_back"] = report.fell_back;
-    d["seconds"] = report.seconds;
-    d["flops"] = report.flops;
-    d["gram_departure"] = measured(report.gram_departure);
-    d["perturbed_condition"] = measured(report.perturbed_condition);
-    d["orthogonality"] = measured(report.orthogonality);
-    d["residual"] = measured(report.residual);
-    return d;
+    return nb::make_tuple(to_string(report.method), report.fell_back, report.seconds, report.flops,
+                          measured(report.gram_departure), measured(report.perturbed_condition),
+                          measured(report.orthogonality), measured(report.residual));
 }
 
 nb::dict to_dict(const std::vector<PlanField>& fields) {

@@ -11,7 +11,8 @@
 
 namespace quoin::python {
 
-nb::dict to_dict(const Report& report);
+/// Returns the fields of quoin.Report, in its order.
+nb::tuple to_tuple(const Report& report);
 /// Returns a plan, and the kernels that run it on D.
 template <class D>
 nb::dict to_dict(const Plan& plan);
@@ -23,12 +24,14 @@ inline LeastSquaresOptions solver_of(const Solver& solver) {
     return {.rcond = solver.first, .refuse_deficient = solver.second};
 }
 
-/// Returns X, residual norms, the condition, R of 2^-e A, e, the rank, the dependent columns and the report.
+/// Returns X in the form `as`, residual norms, the condition, R of 2^-e A, e, the rank, the dependent columns and the
+/// report.
 template <class T, class D>
-nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution) {
-    return nb::make_tuple(to_array(home, where, std::move(solution.X)), to_vector(home, where, solution.residual_norms),
-                          solution.condition, to_array(home, where, std::move(solution.R)), solution.exponent,
-                          solution.rank, std::move(solution.dependent), to_dict(solution.report));
+nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution, As as = As::Matrix) {
+    return nb::make_tuple(to_array(home, where, std::move(solution.X), as),
+                          to_vector(home, where, solution.residual_norms), solution.condition,
+                          to_array(home, where, std::move(solution.R)), solution.exponent, solution.rank,
+                          std::move(solution.dependent), to_tuple(solution.report));
 }
 
 /// Returns U or None, the singular values, and Vᵀ or None.

@@ -6,7 +6,7 @@ import pytest
 from laws import QUICK, assert_orthonormal, assert_product, assert_upper, bound, wide
 
 import quoin
-from quoin._arrays import to_float
+from quoin._arrays import to_float, unconverted
 
 SHAPES = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (4, 1), (3, 3), (5, 3), (3, 5), (33, 32), (200, 17), (64, 200)]
 TALL = (200 if QUICK else 1000, 64)  # several leaves; a square Q of as many rows is too slow to check in longdouble
@@ -186,6 +186,7 @@ def test_layouts_give_the_same_bits(rng, layout):
 def test_the_extension_module_is_given_aligned_memory(rng):
     misaligned = np.frombuffer(b"x" + rng.standard_normal((6, 4)).tobytes(), np.uint8)[1:].view(np.float64)
     assert not misaligned.flags.aligned and to_float(misaligned, "").flags.aligned
+    assert unconverted(misaligned) is None and unconverted(misaligned.copy()) is not None
 
 
 def test_read_only(rng):

@@ -8,6 +8,7 @@ import pytest
 
 import quoin
 import quoin.distributed
+from quoin._arrays import unconverted
 from laws import assert_orthonormal, assert_product, assert_upper, bound
 
 torch = pytest.importorskip("torch")
@@ -579,6 +580,70 @@ def test_bits_of_pytorchs_are_read(device):
         quoin.qr(z.conj())
     zero = torch._efficientzerotensor((4, 2), dtype=F64, device=device)
     assert float(abs(quoin.qr(zero).R).max()) == 0 == float(abs(qt.qr(zero).R).max())
+
+
+def layouts(A):
+    """Returns matrices and stacks of every storage in the memory of a stack of three dimensions."""
+    one = A[0]
+    parts = [one, one.mT, one[::2], one[:, 1::3], one[:0], one[:, :0], one[:1], one[:, :1]]
+    repeated = [one[:1].expand(5, -1), one[:, :1].expand(-1, 3), A[:, :1].expand(-1, 5, -1), A[:1].expand(3, -1, -1)]
+    return [*parts, *repeated, A, A.mT, A.transpose(0, 1), A[::2, 1:, 2:], A[:0], A[None]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
+def test_tensors_of_any_storage_have_the_bits_of_arrays_in_c_order(dtype):
+    def lstsq(A):
+        result = quoin.lstsq(A, A)
+        return result.x, result.residual_norms
+
+    def lstsq_of_vector(A):
+        result = quoin.lstsq(A, A[..., 0]) if A.ndim == 2 and A.shape[1] else quoin.lstsq(A, A)
+        return result.x, result.residual_norms
+
+    calls = [lambda A, mode=mode: quoin.qr(A, mode=mode) for mode in ("reduced", "complete", "raw")]
+    calls += [lambda A: (quoin.qr(A, "r"), quoin.factor(A).R, quoin.svd(A, False)), quoin.svd, lstsq, lstsq_of_vector]
+    for A in layouts(normal(9, 6, 8, dtype=dtype)):
+        for call in calls:
+            for ours, numpys in zip(call(A), call(A.numpy().copy()), strict=True):
+                assert type(ours) is torch.Tensor and ours.dtype == dtype and ours.shape == numpys.shape
+                assert torch.equal(ours, torch.from_numpy(numpys))
+
+
+def test_a_list_of_tensors_is_solved_as_a_list_of_arrays():
+    A, b = [normal(8, 3), normal(9, 2)], [normal(8), normal(9)]
+    ours, numpys = quoin.lstsq(A, b), quoin.lstsq([M.numpy() for M in A], [x.numpy() for x in b])
+    for name in ("x", "residual_norms", "residuals", "s"):
+        for one, other in zip(getattr(ours, name), getattr(numpys, name), strict=True):
+            assert type(one) is torch.Tensor and torch.equal(one, torch.from_numpy(np.asarray(other)))
+    assert ours.condition == numpys.condition and ours.rank == numpys.rank
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_what_a_tensor_must_not_be():
+    A, b = normal(6, 3), normal(6)
+    for call in (quoin.qr, quoin.factor, quoin.svd, lambda A: quoin.lstsq(A, b)):
+        for grad in (A.clone().requires_grad_(), torch.nn.Parameter(A)):
+            with pytest.raises(BufferError, match="detach"):
+                call(grad)
+        with pytest.raises(np.linalg.LinAlgError, match="1-dimensional"):
+            call(b)
+        for sparse in (A.to_sparse(), A.to_sparse_csr()):
+            with pytest.raises(BufferError, match="layout"):
+                call(sparse)
+        with pytest.raises(RuntimeError, match="storage"):
+            torch.vmap(call)(A.expand(2, 6, 3))
+    with pytest.raises(BufferError, match="detach"):
+        quoin.lstsq(A, b.clone().requires_grad_())
+    assert quoin.lstsq(A.float(), b).x.dtype == F64
+    with pytest.raises(quoin.InvalidArgument, match="rows"):
+        quoin.lstsq(A, b[:5])
+
+
+def test_a_misaligned_tensor_is_copied():
+    A = np.random.default_rng(5).standard_normal((6, 4))
+    there = torch.from_numpy(np.frombuffer(bytearray(b"x" + A.tobytes()), np.uint8)[1:].view(np.float64).reshape(6, 4))
+    assert there.data_ptr() % 8 and unconverted(there) is None and unconverted(there.clone()) is not None
+    assert all(torch.equal(x, torch.from_numpy(y)) for x, y in zip(quoin.qr(there), quoin.qr(A)))
 
 
 def test_types_that_are_not_computed_are_named(device):

@@ -207,6 +207,13 @@ struct Tuning<Cuda> : CommonTuning {
         const Index rows_of_one_launch = !f64 ? 0 : n <= 16 ? 256 : 128;
         return 4 * m >= 5 * n && m > rows_of_one_launch;
     }
+    /// Returns the method of tall matrices. CholeskyQR2 sums in f64, about 4mn² flops of Q and R: if f64 is slow,
+    /// f32 goes by trees, which have as many in f32.
+    static constexpr Method tall_method(Index n, ScalarKind scalar, const cuda::Kernels& kernels) {
+        const bool f64 = entry_for(scalar, false, true);
+        return f64 || kernels.fast_f64 ? Method::CholeskyQR2 : n <= max_tree_cols ? Method::TSQR : Method::CAQR;
+    }
+    static Method tall_method(Index n, ScalarKind scalar) { return tall_method(n, scalar, cuda::kernels_here()); }
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
     /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
@@ -259,7 +266,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// than columns, should fit the shared memory of all multiprocessors. H200, 16 384², f32, ms, with panels of 64,
     /// 128 and 256 columns: 239, 180, 163.
     static Index pivoted_width(bool greedy, Index n, Index k, bool, ScalarKind scalar) {
-        const Index fits = (Index(27) << 20) / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
+        const Index fits = (Index(25) << 20) / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
         return std::min(k, greedy ? 256 : std::clamp<Index>(fits / 64 * 64, 128, 256));
     }
     /// H200, f32, ms, greedy | randomized: 300² 1.29|1.76, 1000² 5.43|5.43, 2000² 15.6|11.7; f64: 1000² 6.40|6.01.

@@ -171,6 +171,13 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
 }
 
 template <class T, class D>
+void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width) {
+    Arena::Frame frame(ctx.state().arena);
+    const MatrixView<T> F{frame.take<T>(width * Y.A.cols), width, Y.A.cols};
+    factor_pivoted<T, D>(ctx, Y, 0, -1, {frame.take<T>(width), width, 1}, F);
+}
+
+template <class T, class D>
 void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, Index) {
     const Index n = A.cols;
     // the first column of every cycle of more than one
@@ -195,7 +202,7 @@ void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, 
     });
 }
 
-QUOIN_IMPLEMENT(Host, factor_pivoted, permute_columns)
+QUOIN_IMPLEMENT(Host, factor_pivoted, pivot_sketch, permute_columns)
 template decltype(permute_columns<int, Host>) permute_columns<int, Host>;
 template decltype(permute_columns<Index, Host>) permute_columns<Index, Host>;
 

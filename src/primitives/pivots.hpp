@@ -32,6 +32,14 @@ template <class T, class D>
 Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first, double tolerance, View<T, D> tau,
                      View<T, D> F);
 
+/// Chooses pivots in a sketch of a matrix: Y P = H [S; Y₂₂] with `width` columns in S, whose norms are given. S and Y₂₂
+/// overwrite Y. What is below S has no meaning, nor have the norms. Y.order receives P.
+///
+/// On the host by `factor_pivoted`. On a GPU a pivot has at least half of the largest norm instead of all of it, and
+/// several are chosen at a time (cuda/pivots/sketch_pivots.cuh). 4hnb flops for h rows and b pivots.
+template <class T, class D>
+void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width);
+
 /// A(:, j) := A(:, order_j), in place. `order` is a permutation of A's columns, and moves at most `most` of them.
 template <class T, class D>
 void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A,

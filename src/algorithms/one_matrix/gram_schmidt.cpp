@@ -272,6 +272,7 @@ Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D
             Matrix<T, D> R2(ctx, R.rows, w);
             set_zero(ctx, R2.view());
             by_columns(ctx, W, R2.view(), {});
+            throw_if_dependent(ctx);
             multiply_upper<T>(ctx, R2.view().row_block({k, R.rows}), R1, R1);
         }
         if (state == State::Improved || state == State::Certified) {
@@ -283,6 +284,7 @@ Remainders GramSchmidtBasis<T, D>::factor_panel(Context<D>& ctx, MatrixView<T, D
         }
     }
     by_columns(ctx, W, R, L);
+    throw_if_dependent(ctx);
     return inspect ? inspect_remainders<T>(ctx, R) : Remainders{};
 }
 
@@ -294,11 +296,6 @@ void GramSchmidtBasis<T, D>::by_columns(Context<D>& ctx, MatrixView<T, D> W, Mat
     const Index w = W.cols, k = R.rows - w;
     if (w <= base) {
         orthonormalize_columns<T>(ctx, W, R, completes(), certificate_.view());
-        if (const Certificate found = read_certificate(ctx, certificate_.view()); found.refused()) {
-            throw NumericalBreakdown(fmt::format("{}: column {} depends on those before it to working precision",
-                                                 to_string(plan_.method), found.column),
-                                     found.column);
-        }
         if (L.data) multiply_transposed<T>(ctx, W, W, L);
         return;
     }
@@ -319,6 +316,17 @@ void GramSchmidtBasis<T, D>::by_columns(Context<D>& ctx, MatrixView<T, D> W, Mat
     subtract_product<T>(ctx, Q1, R12, W2);
     by_columns(ctx, W2, R.col_block(r), L.block(r, r));
     multiply_transposed<T>(ctx, W2, Q1, L.block(r, l));
+}
+
+/// Throws if `by_columns` met a column that depends on others. What it did after that has no meaning. Waits once for a
+/// panel, for on a GPU a wait takes as long as some of its columns.
+template <class T, class D>
+void GramSchmidtBasis<T, D>::throw_if_dependent(Context<D>& ctx) {
+    const Certificate found = read_certificate(ctx, certificate_.view());
+    if (found.refused())
+        throw NumericalBreakdown(fmt::format("{}: column {} depends on those before it to working precision",
+                                             to_string(plan_.method), found.column),
+                                 found.column);
 }
 
 /// Adds a finished panel. It joins the panel before it if both are narrow: Q = [Q₁ Q₂], L = [L₁₁ 0; Q₂ᵀQ₁ L₂₂].

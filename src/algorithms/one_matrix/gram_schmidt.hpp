@@ -58,6 +58,7 @@ private:
     Remainders factor_panel(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L, bool inspect,
                             bool& certified);
     void by_columns(Context<D>& ctx, MatrixView<T, D> W, MatrixView<T, D> R, MatrixView<T, D> L);
+    void throw_if_dependent(Context<D>& ctx);
     void add_panel(Context<D>& ctx, MatrixView<const T, D> Q, Range columns);
     bool modified() const { return plan_.method == Method::ModifiedGramSchmidt; }
     bool completes() const { return plan_.gram_schmidt().reorthogonalization != Reorthogonalization::Off; }

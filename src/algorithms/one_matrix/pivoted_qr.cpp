@@ -263,7 +263,7 @@ private:
 
     Index by_sketch() {
         const Index m = A_.rows, n = A_.cols, rows = std::min(plan_.panel_width, most_) + oversampling;
-        Matrix<T, D> St(ctx_, m, rows), memory(ctx_, rows, n), F(ctx_, plan_.panel_width, n);
+        Matrix<T, D> St(ctx_, m, rows), memory(ctx_, rows, n);
         set_random_signs<T>(ctx_, pivoting_.seed, St.view());
         Matrix<Real<T>, D> norms_of_Y(ctx_, n, 2), computed_norms(ctx_, n, 1);
         const Matrix<Index, D> identity = identity_order(ctx_, n);
@@ -293,8 +293,7 @@ private:
             if (is_lost) copy<Real<T>>(ctx_, norms.col_block({0, 1}), computed);
             const auto order = order_of_Y.view().row_block({0, Y.cols});
             copy<Index>(ctx_, identity.view().row_block({0, Y.cols}), order);
-            choose({Y, order, norms, exponents_.data ? exponents_.row_block(rest) : exponents_}, first, width, F.view(),
-                   computed);
+            choose({Y, order, norms, exponents_.data ? exponents_.row_block(rest) : exponents_}, first, width, computed);
             const Range here{first, end}, right{end, n};
             const bool is_last = end == most_;
             Context<D>& side = beside.fork();
@@ -355,11 +354,10 @@ private:
 
     /// Chooses the pivots of a panel in a sketch Y, and moves the columns of A and of `computed`. Y.order is the
     /// identity on entry.
-    void choose(const PivotedColumns<T, D>& Y, Index first, Index width, MatrixView<T, D> F,
-                MatrixView<Real<T>, D> computed) {
+    void choose(const PivotedColumns<T, D>& Y, Index first, Index width, MatrixView<Real<T>, D> computed) {
         const Span span(ctx_, "pivots", first);
         const Range rest{first, A_.cols};
-        factor_pivoted<T>(ctx_, Y, 0, -1, tau_.view().row_block({0, width}), F.block({0, width}, {0, Y.A.cols}));
+        pivot_sketch<T>(ctx_, Y, width);
         const Span moving(ctx_, "permutation", first);
         permute_columns<T>(ctx_, Y.order, A_.col_block(rest), 2 * width);
         permute_columns<Index>(ctx_, Y.order, as_row(order_.view().row_block(rest)), 2 * width);

@@ -259,7 +259,9 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
         const bool by_gram = (formed.q.full_t || !Tuning<D>::cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&
                              (formed.q == QForm::Reflectors ? Tuning<D>::reconstruction_pays(m, n, scalar_kind<T>)
                                                             : Tuning<D>::tall(m, n, scalar_kind<T>));
-        return laid_out<T, D>(m, n, formed, by_gram ? Method::CholeskyQR2 : Method::BlockedHouseholder, panels_on_host);
+        // trees have no full T
+        const Method tall = formed.q.full_t ? Method::CholeskyQR2 : Tuning<D>::tall_method(n, scalar_kind<T>);
+        return laid_out<T, D>(m, n, formed, by_gram ? tall : Method::BlockedHouseholder, panels_on_host);
     }
 }
 

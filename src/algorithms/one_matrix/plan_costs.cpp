@@ -8,6 +8,7 @@
 #include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/sampled_sum.hpp"
 #include "devices.hpp"
+#include "primitives/kernel_workspace.hpp"
 
 namespace quoin {
 
@@ -126,16 +127,6 @@ void add_gram_schmidt(Plan& plan) {
         }
         level = std::move(next);
     }
-}
-
-/// Returns the bytes of products whose operands are converted: halves of Q in two layouts, halves of the columns that
-/// are projected, and sums of parts of the coefficients.
-double converted_bytes(const Plan& plan) {
-    const double half = number(plan.cols) / 2;
-    const double one = (plan.arithmetic == Arithmetic::Corrected ? 6 : 2) * number(plan.rows) * half;
-    const double most = number(CommonTuning::halves_bytes);
-    return 2 * std::min(one, number(CommonTuning::shared_halves_bytes)) + std::min(one, most) +
-           std::min(4 * half * half * number(plan.rows) / number(CommonTuning::corrected_run_rows), most);
 }
 
 /// Returns the columns of C in the costs of QForm::Any.
@@ -266,15 +257,22 @@ public:
           square_(held(k_ * n_)) {}
 
     double entries() const {
-        if (plan_.pivoting) return with_pivots();
-        if (is_cholesky(plan_.method)) return by_cholesky();
+        if constexpr (on_host) {
+            if (plan_.pivoting) return with_pivots();
+            if (is_cholesky(plan_.method)) return by_cholesky();
+            if (is_tree(plan_.method)) return by_trees();
+        } else {
+            if (plan_.pivoting) return with_pivots_on_gpu();
+            if (is_cholesky(plan_.method)) return by_cholesky_on_gpu();
+            if (is_tree(plan_.method)) return by_batches();
+        }
         if (is_gram_schmidt(plan_.method)) return by_gram_schmidt();
-        if (is_tree(plan_.method)) return on_host ? by_trees() : by_batches();
         // V and R in the device's own format
         return plan_.householder().one_launch ? m_ * n_ + results(k_) : by_panels(k_);
     }
 
 private:
+    using Kernel = KernelWorkspace<D>;
     static constexpr bool on_host = !Tuning<D>::asynchronous;
     static constexpr double sum = double(sizeof(Sum<T, D>)) / sizeof(T);  // entries that a sum over rows takes
 
@@ -288,16 +286,13 @@ private:
         }
         return entries;
     }
-    /// Partial sums of AᵀB over the rows, for n columns of A, in chunks of at least `least` rows, and p of B.
+    /// Partial sums of AᵀB on the host, for n columns of A, in chunks of at least `least` rows, and p of B.
     double partial_sums(Index least, double n, double p) const {
-        if constexpr (on_host)
-            return std::ceil(m_ / number(Tuning<D>::rows_of_chunk(plan_.rows, std::max<Index>(1, least)))) * n * p;
-        return 0;
+        return std::ceil(m_ / number(Tuning<D>::rows_of_chunk(plan_.rows, std::max<Index>(1, least)))) * n * p;
     }
     /// Partial sums of a product of n and p columns.
     double partial_sums(double n, double p) const {
-        if constexpr (on_host) return partial_sums(std::max(Tuning<D>::chunk_rows, static_cast<Index>(n)), n, p);
-        return 0;
+        return partial_sums(std::max(Tuning<D>::chunk_rows, static_cast<Index>(n)), n, p);
     }
     /// R and the thin Q of r columns, if they do not stay in A.
     double results(double r) const {
@@ -316,29 +311,54 @@ private:
                 full_t = with_s + (!keep_s && m_ > k_ ? Tf : 0);
             } else if (keep_s || width < k_) {
                 full_t = Tf + (keep_s ? with_s : 0);
-                arena = std::max({arena, partial_sums(k_, number(Tuning<D>::wy_block)), keep_s ? k_ * k_ : 0});
+                arena = std::max(arena, arena_of_joined_t());
             }
         }
         return held(width * k_) + results(rows) + full_t + held(arena);
     }
+    /// VᵀV of panels whose T are joined, and the steps to S.
+    double arena_of_joined_t() const {
+        const bool keep_s = plan_.q.full_t->keep_s;
+        if constexpr (on_host) {
+            return std::max(partial_sums(k_, number(Tuning<D>::wy_block)), keep_s ? k_ * k_ : 0);
+        } else {
+            // triangles that are multiplied are copied by parts, with the columns beside them
+            double part = k_;
+            while (part > number(Tuning<D>::copied_width)) part /= 2;
+            const Index right = std::min(plan_.cols, Tuning<D>::wy_block), left = std::min(plan_.cols, 2 * right);
+            const double sums = Kernel::inner_product(plan_.rows, left, right, plan_.scalar, Arithmetic::Native);
+            return std::max({sums / sizeof(T), (k_ + number(right)) * number(right), keep_s ? (m_ + part) * part : 0});
+        }
+    }
     /// Updates by panels of `width` columns; on a GPU the next panel beside them.
     double arena_of_panels(double width) const {
-        double arena = 0;
         if constexpr (on_host) {
-            const Index stride = plan_.rows * Index{sizeof(T)};
-            if (Tuning<D>::columns_collide(stride))
-                arena += number(Tuning<D>::rows_apart(plan_.rows, sizeof(T))) * width;
+            const bool collide = Tuning<D>::columns_collide(plan_.rows * Index{sizeof(T)});
+            return collide ? number(Tuning<D>::rows_apart(plan_.rows, sizeof(T))) * width : 0;
         } else {
-            arena = 2 * width * n_ + 3 * m_ * width;
-            if (plan_.arithmetic == Arithmetic::Corrected) {
-                // V twice in six bytes an element; for the columns of C that fit into halves_bytes: six bytes, sums of
-                // VᵀC, W
-                const double run = number(CommonTuning::corrected_run_rows);
-                const double columns = std::min(n_, number(CommonTuning::halves_bytes) / (6 * m_));
-                arena += (12 * m_ * width + columns * (6 * m_ + 4 * width * m_ / run + 14 * width)) / sizeof(T);
-            }
+            const double panel = Kernel::panel(plan_.rows, static_cast<Index>(width), plan_.scalar) / sizeof(T);
+            if (plan_.q.full_t && plan_.q.full_t->route == FullTRoute::Recurrence) return panel + (m_ + n_) * width;
+            const auto& pivoting = plan_.pivoting;
+            // greedy pivots update nothing before Q is formed
+            const Index updated = pivoting && pivoting->kind == Pivots::Greedy ? 0 : plan_.cols;
+            double update = 0;
+            const PanelColumns columns(plan_);
+            for_each_sampled(columns.count(), [&](Index i, double) {
+                const Range here = columns[i];
+                const auto add = [&](Index cols) {
+                    update = std::max(update, Kernel::update(plan_.rows - here.begin, here.size(), cols, plan_.scalar,
+                                                             plan_.arithmetic));
+                };
+                // the next panel's columns first, without pivots
+                const Index next = pivoting || i + 1 == columns.count() ? 0 : columns[i + 1].size();
+                if (here.end < updated) {
+                    add(next);
+                    add(updated - here.end - next);
+                }
+                if (forms_q()) add(static_cast<Index>(k_) - here.end);
+            });
+            return panel + update / sizeof(T);
         }
-        return arena;
     }
 
     double by_trees() const {
@@ -360,37 +380,55 @@ private:
     }
 
     double by_batches() const {
-        double rows_of_v = 0, stack = 0;
+        const bool forms = forms_q() || reflectors(), one_panel = plan_.panel_width >= plan_.cols;
+        double V = 0, most = 0, form_stack = 0;
         const PanelColumns columns(plan_);
         for_each_sampled(columns.count(), [&](Index i, double weight) {
             const Range cols = columns[i];
-            const double m = number(plan_.rows - cols.begin), w = number(cols.size());
-            double rows = 0;
-            for (const BatchLevel& level : levels_of(plan_.tree(), plan_.rows - cols.begin, cols.size()))
-                rows += number(level.rows);
-            if (plan_.q != QForm::None) rows_of_v += weight * rows * w;
-            // triangles one above the other, and the rows of C that belong to them
-            stack = std::max(stack, (rows - m) * std::max(2 * w, n_ - number(cols.end)));
+            const double w = number(cols.size());
+            double in_batches = 0, above = 0;  // rows of V, and of the triangles one above the other
+            for (const BatchLevel& level : levels_of(plan_.tree(), plan_.rows - cols.begin, cols.size())) {
+                in_batches += number(level.count() * level.each);
+                if (level.rows < plan_.rows - cols.begin) above += number(level.rows);
+            }
+            // R alone keeps V of a panel until its update
+            const double panel = plan_.q == QForm::None && one_panel ? 0 : in_batches * w;
+            V = plan_.q == QForm::None ? panel : V + weight * panel;
+            most = std::max(most, V + above * std::max(2 * w, n_ - number(cols.end)));
+            if (forms) form_stack = std::max(form_stack, above * std::max(w, k_ - number(cols.end)));
         });
-        return rows_of_v + stack + square_ + (reflectors() ? reconstruction() : 0);
+        const double wide_q = forms_q() && m_ < n_ ? m_ * k_ : 0;
+        return square_ + std::max({most, V + form_stack, wide_q, reflectors() ? reconstruction() : 0});
     }
 
-    /// T and U, and on the host the steps to them; on a GPU the product of U and a triangle.
-    double reconstruction() const { return (on_host ? 5 : 1 + 2 * sum) * held(k_ * k_); }
+    /// T and U, and the steps to them: an LU, its triangle, and a product or an inverse.
+    double reconstruction() const { return (on_host ? 5 : 4 + sum) * held(k_ * k_); }
 
     double by_cholesky() const {
         // R, and the triangles of two passes
         const double matrices = (1 + 2 * sum) * square_;
-        double later = reflectors() ? reconstruction() : 0;
-        double arena = on_host ? partial_sums(plan_.cols, n_, n_) : (1 + sum) * n_ * n_;
+        double later = reflectors() ? reconstruction() : 0, arena = partial_sums(plan_.cols, n_, n_);
         if (plan_.method == Method::RandomizedCholeskyQR) {
             later = std::max(later, sum * held(std::min(m_, 4 * n_) * n_));
-            if constexpr (on_host) {
-                const double chunk = number(Tuning<D>::sketch_chunk_rows(plan_.rows, plan_.cols));
-                if (m_ >= 4 * n_) arena = std::max(arena, std::ceil(m_ / chunk) * 4 * n_ * n_);
-            }
+            const double chunk = number(Tuning<D>::sketch_chunk_rows(plan_.rows, plan_.cols));
+            if (m_ >= 4 * n_) arena = std::max(arena, std::ceil(m_ / chunk) * 4 * n_ * n_);
         }
         return matrices + later + held(arena);
+    }
+
+    double by_cholesky_on_gpu() const {
+        const bool sketched = plan_.method == Method::RandomizedCholeskyQR;
+        const bool stores_q = sketched || plan_.q != QForm::None;
+        const Index m = plan_.rows, n = plan_.cols;
+        const bool one_pass = !sketched && CommonTuning::norm_proves_one_pass(m, n);
+        // R, T, and the triangles of the passes
+        const double matrices = (1 + (reflectors() ? 1 : 0) + (one_pass ? 1 : 2) * sum) * square_;
+        const double solution = one_pass && !stores_q ? 0 : Kernel::gram_of_solution(m, n, plan_.scalar, stores_q);
+        const double arena = std::max({Kernel::cholesky(n, sketched), Kernel::gram(m, n, plan_.scalar), solution});
+        // U, an LU, its triangle and Tᵀ
+        const double later = reflectors() ? (3 + sum) * square_ : 0;
+        const double sketch = !sketched ? 0 : sum * std::min(m_, 4 * n_) * n_ + Kernel::sketch(m, n) / sizeof(T);
+        return matrices + std::max(later + arena / sizeof(T), sketch);
     }
 
     double by_gram_schmidt() const {
@@ -401,14 +439,28 @@ private:
         // R₂, and columns of R₁
         if (again == Reorthogonalization::Always && !modified && n_ > nb_)
             matrices += square_ + held(n_ * std::min(n_, number(CommonTuning::r_product_width)));
-        const double left = std::ceil(std::floor(n_ / std::max(1.0, nb_)) / 2) * nb_, right = n_ - left;
-        const double arena = modified ? partial_sums(nb_, n_) : partial_sums(left, right);
-        return matrices + held(arena) + (takes_halves(plan_.arithmetic) ? converted_bytes(plan_) / sizeof(T) : 0);
+        return matrices + held(projections());
+    }
+    /// Projections of the right halves of the columns from the left ones, on a GPU on all levels.
+    double projections() const {
+        const bool modified = plan_.method == Method::ModifiedGramSchmidt;
+        const auto left_of = [&](double n) { return std::ceil(std::floor(n / std::max(1.0, nb_)) / 2) * nb_; };
+        if constexpr (on_host) {
+            return modified ? partial_sums(nb_, n_) : partial_sums(left_of(n_), n_ - left_of(n_));
+        } else {
+            double most = 0;
+            for (double n = n_; n > nb_; n = left_of(n)) {
+                const Index m = plan_.rows, right = static_cast<Index>(n - left_of(n)),
+                            left = modified ? plan_.panel_width : static_cast<Index>(left_of(n));
+                most = std::max(most, modified ? Kernel::inner_product(m, left, right, plan_.scalar, Arithmetic::Native)
+                                               : Kernel::projection(m, left, right, plan_.scalar, plan_.arithmetic));
+            }
+            return most / sizeof(T);
+        }
     }
 
     double with_pivots() const {
         const PivotPlan& pivoting = *plan_.pivoting;
-        const double most = pivoting.max_rank > 0 ? number(pivoting.max_rank) : k_;
         const bool strong = pivoting.kind == Pivots::Strong;
         if (pivoting.chosen_first) {
             Plan without = plan_;
@@ -418,21 +470,64 @@ private:
             if (pivoting.kind == Pivots::Randomized && plan_.q != QForm::None) chosen = 4 * sum * square_;
             return Workspace(without).entries() + chosen;
         }
-        const double width = std::min(nb_, most), rows = width + 8, Tf = held(width * k_);
-        // R of the rows of the last panel, from V and V T
-        const double last = 2 * held(m_ * width), sketch = held(m_ * rows) + 2 * held(rows * n_);
+        const double Tf = held(pivoted_width() * k_);
         double chosen = 0;
         if (strong) {
-            const double sums = on_host && Tuning<D>::tall(plan_.rows, plan_.cols, plan_.scalar)
+            const double sums = Tuning<D>::tall(plan_.rows, plan_.cols, plan_.scalar)
                                     ? 3 * square_ + held(partial_sums(plan_.cols, n_, n_))
                                     : held(m_ * n_) + square_;
-            chosen = std::max({sums, 3 * square_, last});
+            chosen = std::max({sums, 3 * square_, last_rows()});
         } else if (pivoting.kind == Pivots::Greedy) {
             chosen = held(nb_ * n_);
         } else {
-            chosen = sketch + std::max(held(partial_sums(rows, n_)), last);
+            chosen = sketches() + std::max(held(partial_sums(pivoted_width() + 8, n_)), last_rows());
         }
-        return std::max(by_panels(most), Tf + chosen);
+        return std::max(by_panels(most_pivots()), Tf + chosen);
+    }
+    double most_pivots() const { return plan_.pivoting->max_rank > 0 ? number(plan_.pivoting->max_rank) : k_; }
+    double pivoted_width() const { return std::min(nb_, most_pivots()); }
+    /// A sketch of the columns, its transposed factor, and the updates of the sketch.
+    double sketches() const {
+        const double rows = pivoted_width() + 8;
+        return held(m_ * rows) + 2 * held(rows * n_);
+    }
+    /// R of the rows of the last panel, from V and V T.
+    double last_rows() const { return 2 * held(m_ * pivoted_width()); }
+
+    double with_pivots_on_gpu() const {
+        const PivotPlan& pivoting = *plan_.pivoting;
+        const double Tf = nb_ * k_;
+        if (pivoting.chosen_first) {
+            // R of A, a copy, and the factorization of it
+            if (plan_.q == QForm::None) return std::max(r_alone(), 4 * square_);
+            Plan without = plan_;
+            without.pivoting.reset();
+            const double sketch = 2 * sum * std::min(m_, 4 * n_) * n_;
+            return std::max(Workspace(without).entries(),
+                            pivoting.kind == Pivots::Randomized ? sketch : r_alone() + square_);
+        }
+        double chosen = 0;
+        if (pivoting.kind == Pivots::Strong) {
+            chosen = r_alone();
+        } else if (pivoting.kind == Pivots::Greedy) {
+            chosen = nb_ * n_;
+        } else {
+            const double product = Kernel::inner_product(plan_.rows, static_cast<Index>(pivoted_width()) + 8,
+                                                         plan_.cols, plan_.scalar, plan_.arithmetic);
+            // the arena keeps the larger of its products
+            return Tf + std::max(product / sizeof(T), arena_of_panels(nb_)) +
+                   std::max(sketches() + last_rows(), results(most_pivots()));
+        }
+        return std::max(by_panels(most_pivots()), Tf + chosen);
+    }
+    /// R of A alone. A is only read: without CholeskyQR2 it is copied.
+    double r_alone() const {
+        Plan alone = plan_;
+        alone.pivoting.reset();
+        alone.q = QForm::None;
+        const bool tall = Tuning<D>::tall(plan_.rows, plan_.cols, plan_.scalar);
+        alone.method = tall ? Method::CholeskyQR2 : Method::BlockedHouseholder;
+        return Workspace(alone).entries() + (tall ? 0 : m_ * n_);
     }
 
     const Plan& plan_;

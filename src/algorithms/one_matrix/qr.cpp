@@ -179,6 +179,7 @@ private:
             return true;
         }
         if (plan_.q != QForm::None) q.form_q(ctx_, forest_.A.view().col_block({0, k_}));
+        q.panels.clear();
         if (plan_.q == QForm::Reflectors) reconstruct(q.R.view());
         hold_as_planned(std::move(q.R));
         return true;

@@ -5,9 +5,9 @@
 
 namespace quoin::cuda {
 
-/// Whether blocks of a cluster reach each other's shared memory: Hopper and the Blackwell of data centres. On the other
-/// GPUs clusters exchange messages in global memory (strips/layout.cuh, small/cluster_per_matrix.cuh).
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
+/// Whether blocks of a cluster reach each other's shared memory: Hopper alone. On other GPUs, also on those that could,
+/// clusters exchange messages in global memory (strips/layout.cuh, small/cluster_per_matrix.cuh).
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
 #define QUOIN_SM90(...) __trap()
 inline constexpr bool compiled_for_clusters = false;
 #else

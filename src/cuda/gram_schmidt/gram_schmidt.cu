@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cuda/gram_schmidt/orthonormalize.cuh"
+#include "cuda/runtime/ceil_div.cuh"
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/launch.hpp"
 #include "cuda/tuning.hpp"
@@ -37,14 +38,22 @@ void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool co
     const Index h = std::max<Index>(1, (share + sweep_threads - 1) / sweep_threads) * sweep_threads;
     const auto blocks = static_cast<unsigned>((m + h - 1) / h);
     const ColumnSquares* const above = find_squares<T>(ctx, frame, R, k, false);
-    double* const parts[2] = {frame.take<double>(n * blocks), frame.take<double>(n * blocks)};
     const SweepOperands<T> operands{m, static_cast<int>(n), A.data, A.ld, R.at(k, 0), R.ld, k, complete, above,
                                     h, certificate.data};
+    ctx.state().add_flops(2.0 * m * n * n);
+    if (m <= Index{max_joined_blocks} * sweep_threads) {
+        const auto joined = static_cast<unsigned>(std::max<Index>(1, ceil_div(m, Index{sweep_threads})));
+        Message* const boxes = zeros<Message>(ctx, frame, 2 * sweep_cols * joined);
+        Tolerances tolerances;
+        for (Index j = 0; j < n; ++j) tolerances.at[j] = dependence<T>(k + j);
+        return launch(ctx.stream(), all_sweeps_kernel<T>, {joined, sweep_threads, 0, 0, true}, operands, tolerances,
+                      boxes);
+    }
+    double* const parts[2] = {frame.take<double>(n * blocks), frame.take<double>(n * blocks)};
     for (int t = 0; t <= n; ++t) {
         launch(ctx.stream(), sweep_kernel<T>, {blocks, sweep_threads}, operands, t, dependence<T>(k + t - 1),
                parts[(t + 1) % 2], parts[t % 2]);
     }
-    ctx.state().add_flops(2.0 * m * n * n);
 }
 
 template <class T, class D>

@@ -6,6 +6,7 @@
 
 #include "cuda/elements/elementwise.cuh"
 #include "cuda/pivots/pivoted_panel.cuh"
+#include "cuda/pivots/sketch_pivots.cuh"
 #include "cuda/runtime/device.hpp"
 #include "cuda/runtime/launch.hpp"
 #include "cuda/tuning.hpp"
@@ -95,6 +96,24 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
 }
 
 template <class T, class D>
+void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width) {
+    const Index h = Y.A.rows, n = Y.A.cols;
+    if (width == 0) return;
+    Arena::Frame frame(ctx);
+    const unsigned blocks = blocks_for(ctx, n);
+    const SketchSize<T> size{static_cast<int>(h), static_cast<int>((n + blocks - 1) / blocks)};
+    if (h > size.max_rows || static_cast<Index>(size.bytes()) + 4096 > ctx.state().kernels.shared_bytes) {
+        factor_pivoted<T, D>(ctx, Y, 0, -1, frame.matrix<T>(width, 1), {});
+        return;
+    }
+    constexpr Index per_message = Numbers<T>::count;
+    const SketchPivots<T> pivots{Y, static_cast<int>(width), frame.take<Index>(n), zeros<Message>(ctx, frame, 2 * blocks),
+                                 zeros<Message>(ctx, frame, 2 * blocks * ((h + per_message - 1) / per_message))};
+    launch(ctx.stream(), sketch_pivots_kernel<T>, {blocks, pivot_threads, size.bytes(), 0, true}, pivots);
+    ctx.state().add_flops(4.0 * static_cast<double>(h) * static_cast<double>(n) * static_cast<double>(width));
+}
+
+template <class T, class D>
 void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, Index most) {
     const Index m = A.rows, n = A.cols, moving = std::min(most, n);
     if (A.empty()) return;
@@ -127,7 +146,7 @@ void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, 
     }
 }
 
-QUOIN_IMPLEMENT(Cuda, factor_pivoted, permute_columns)
+QUOIN_IMPLEMENT(Cuda, factor_pivoted, pivot_sketch, permute_columns)
 template decltype(permute_columns<int, Cuda>) permute_columns<int, Cuda>;
 template decltype(permute_columns<Index, Cuda>) permute_columns<Index, Cuda>;
 

@@ -12,14 +12,16 @@ struct Kernels {
     bool clusters = true;
     bool warpgroups = true;          ///< whether four warps make products at once; if not, cuBLAS does
     Index shared_bytes = 227 << 10;  ///< shared memory of a block
+    bool fast_f64 = true;            ///< whether f64 has at least a quarter of f32's rate; the RTX and L series: 1/64
     bool operator==(const Kernels&) const = default;
 };
 inline constexpr Kernels plain_kernels = {false};
 /// GPUs since sm_80: A100, and with less shared memory all of the RTX and L series (sm_86, sm_89, sm_120).
-inline constexpr Kernels ampere_kernels = {true, false, false, 163 << 10}, rtx_kernels = {true, false, false, 99 << 10};
-/// Returns what the current device has and this library was compiled for; Hopper's without a GPU. GPUs other than
-/// Hopper get the plain kernels, because no other kernels have run on them. QUOIN_KERNELS in the environment says
-/// otherwise: `plain`, `tuned`, or `rtx`, which is `tuned` with the shared memory of an RTX.
+inline constexpr Kernels ampere_kernels = {true, false, false, 163 << 10},
+                         rtx_kernels = {true, false, false, 99 << 10, false};
+/// Returns what the current device has and this library was compiled for; Hopper's without a GPU. QUOIN_KERNELS in the
+/// environment takes some of it away: `plain` leaves the plain kernels, and `rtx`, of kernels that were compiled for
+/// sm_80, what an RTX has.
 /// Throws DeviceFailure if the library has no kernels for the device.
 Kernels kernels_here();
 

@@ -99,6 +99,29 @@ void free_device(DeviceQueue& queue, void* p) noexcept {
 
 namespace cuda {
 
+namespace {
+
+/// The pool takes memory of the device in chunks of this size.
+constexpr std::size_t pool_chunk = std::size_t(32) << 20;
+
+/// Whether a graph captures the stream, which nothing may wait for then.
+bool is_captured(cudaStream_t stream) {
+    cudaStreamCaptureStatus status;
+    QUOIN_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+    return status != cudaStreamCaptureStatusNone;
+}
+
+/// Returns up to `bytes` of spare memory of the queue's pool to the device. Waits: the pool can return what the stream
+/// has freed, not what it will free.
+void trim(detail::DeviceQueue& queue, std::uint64_t bytes) {
+    std::uint64_t reserved = 0;
+    QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue.stream));
+    QUOIN_CUDA_CHECK(cudaMemPoolGetAttribute(queue.pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    QUOIN_CUDA_CHECK(cudaMemPoolTrimTo(queue.pool, reserved - std::min(reserved, bytes)));
+}
+
+}  // namespace
+
 Arena::~Arena() {
     release(0, 0);
     detail::free_device(queue_, base_);
@@ -106,6 +129,20 @@ Arena::~Arena() {
 
 void* Arena::take(std::size_t bytes) {
     bytes = (bytes + 255) / 256 * 256;
+    if (peak_ > std::max(size_, pool_chunk) && used_ == 0 && extra_.empty() && !is_captured(queue_.stream)) {
+        // one block takes the place of the base and of earlier frames' extras. They return to the device first: the
+        // pool does not join them.
+        const std::size_t whole = (std::exchange(peak_, 0) + pool_chunk - 1) / pool_chunk * pool_chunk;
+        detail::free_device(queue_, std::exchange(base_, nullptr));
+        size_ = 0;
+        try {
+            trim(queue_, whole);
+            base_ = static_cast<char*>(detail::allocate_device(queue_, whole));
+            size_ = whole;
+        } catch (const OutOfMemory&) {
+            // the frame finds out whether there is memory for what it takes
+        }
+    }
     peak_ = std::max(peak_, used_ + extra_bytes_ + bytes);
     if (used_ + bytes <= size_) {
         void* p = base_ + used_;
@@ -121,9 +158,8 @@ void Arena::limit(std::size_t bytes) {
     limited_ = bytes > 0;
     if (!limited_) return;
     detail::free_device(queue_, std::exchange(base_, nullptr));
-    size_ = 0;
-    QUOIN_CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
-    QUOIN_CUDA_CHECK(cudaMemPoolTrimTo(queue_.pool, 0));
+    size_ = peak_ = 0;
+    trim(queue_, std::numeric_limits<std::uint64_t>::max());
     base_ = static_cast<char*>(detail::allocate_device(queue_, bytes));
     size_ = bytes;
 }
@@ -135,19 +171,15 @@ void Arena::release(std::size_t used, std::size_t extra) noexcept {
         extra_.pop_back();
     }
     used_ = used;
-    if (used_ == 0 && extra_.empty()) {
-        if (peak_ > size_) {
-            detail::free_device(queue_, base_);
-            base_ = nullptr;
-            size_ = 0;
-            try {
-                base_ = static_cast<char*>(detail::allocate_device(queue_, peak_));
-                size_ = peak_;
-            } catch (const Error&) {
-                // the next call finds out whether there is memory for it
-            }
-        }
-        peak_ = 0;
+    // a small base grows at once, so that a second call can be captured
+    if (used_ > 0 || !extra_.empty() || peak_ <= size_ || peak_ > pool_chunk) return;
+    detail::free_device(queue_, std::exchange(base_, nullptr));
+    size_ = 0;
+    try {
+        base_ = static_cast<char*>(detail::allocate_device(queue_, peak_));
+        size_ = peak_;
+    } catch (const Error&) {
+        // the next call finds out whether there is memory for it
     }
 }
 

@@ -79,7 +79,7 @@ private:
         std::size_t bytes;
     };
     std::size_t size_ = 0, used_ = 0;
-    std::size_t extra_bytes_ = 0, peak_ = 0;  // the most that was used at once, extras included, since it was empty
+    std::size_t extra_bytes_ = 0, peak_ = 0;  // the most that was used at once, extras included, since it last grew
     bool limited_ = false;
     std::vector<Extra> extra_;  // taken beyond `size_`
 };

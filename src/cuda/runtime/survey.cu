@@ -45,7 +45,7 @@ Gpu describe(int device) {
 cuda::Kernels cuda::kernels_here() {
     static std::mutex mutex;
     static std::map<int, Kernels> known;
-    int device = 0, bytes = 0;
+    int device = 0, bytes = 0, f32_over_f64 = 0;
     if (cudaGetDevice(&device) != cudaSuccess) {
         cudaGetLastError();
         return {};
@@ -57,19 +57,19 @@ cuda::Kernels cuda::kernels_here() {
     if (status == cudaErrorNoKernelImageForDevice) throw DeviceFailure(describe(device).problem);
     check(status, "cudaFuncGetAttributes");
     QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&f32_over_f64, cudaDevAttrSingleToDoublePrecisionPerfRatio, device));
     const int compiled_for = attributes.ptxVersion;  // arch/levels.cuh has the same conditions
     Kernels kernels;
-    kernels.tuned = compiled_for == 90;
-    kernels.clusters = compiled_for >= 90 && compiled_for < 120;
-    kernels.warpgroups = compiled_for == 90;
+    kernels.clusters = kernels.warpgroups = compiled_for == 90;
     kernels.shared_bytes = bytes;
+    kernels.fast_f64 = f32_over_f64 <= 4;
     const char* const given = std::getenv("QUOIN_KERNELS");
     const std::string_view wish = given ? given : "";
     if (wish == "plain") kernels.tuned = false;
-    if (wish == "tuned" || wish == "rtx") kernels.tuned = true;
     if (wish == "rtx") {
         if (kernels.clusters) throw DeviceFailure("QUOIN_KERNELS=rtx needs kernels that were compiled for sm_80");
         kernels.shared_bytes = std::min(kernels.shared_bytes, rtx_kernels.shared_bytes);
+        kernels.fast_f64 = false;
     }
     return known[device] = kernels;
 }
