@@ -102,6 +102,7 @@ typedef struct quoin_options {
     double tolerance;           ///< with pivots: largest norm of a column that is left; 0: no limit
     double relative_tolerance;  ///< the same, relative to the largest norm of a column of A
     double rcond;               ///< decides the rank in least squares (`LeastSquaresOptions`); -1: by 10u
+    double relative_frobenius;  ///< with pivots: largest Frobenius norm of all that is left, relative to A's
 } quoin_options;
 
 /// Shape, method and accuracy of a factorization. A negative number was not measured.
@@ -124,6 +125,21 @@ typedef struct quoin_solution {
     double condition;  ///< estimate of κ₁ of the triangular factor
     double tolerance;  ///< that decided the rank
 } quoin_solution;
+
+/// Statistics of a regression with n unknowns and p right-hand sides (`Regression`), the intercept first.
+///
+/// The caller sets `size` and the arrays, which are in the host's memory: n·p numbers column by column, or p numbers.
+/// Null for an array that is not wanted. What cannot be estimated is NaN.
+typedef struct quoin_fit {
+    size_t size;                ///< sizeof(quoin_fit), set by the caller
+    int64_t observations;       ///< rows whose weight is not 0
+    int64_t rank;               ///< coefficients in the model
+    double degrees_of_freedom;  ///< observations − rank, or more with a ridge
+    double condition;           ///< estimate of κ₁ of the triangular factor
+    double *coefficients, *standard_errors, *t_values, *p_values;  ///< n·p each
+    double* error_bounds;  ///< n·p: first-order bounds on the rounding errors of the coefficients
+    double *residual_norms, *residual_standard_errors, *r_squared, *adjusted_r_squared, *f_values, *f_p_values;  ///< p
+} quoin_fit;
 
 /// Handles: a device with its threads or stream and its workspace; A = QR; R of rows that arrive block by block; the
 /// choices made for a shape.
@@ -190,6 +206,12 @@ quoin_status quoin_qr(quoin_context* ctx, const quoin_matrix* A, const quoin_opt
 quoin_status quoin_least_squares(quoin_context* ctx, const quoin_matrix* A, const quoin_matrix* B,
                                  const quoin_options* options, const quoin_matrix* X, void* residual_norms,
                                  quoin_solution* solution);
+/// Fits B ≈ AX, A m×n and B m×p, and writes the statistics of the fit (`regression`).
+///
+/// `intercept` 1 puts a column of ones before A, whose coefficient is the first of n + 1 then. `ridge` is λ >= 0 of the
+/// penalty λ‖x‖². `weights` are m numbers >= 0 in the host's memory, or null for 1.
+quoin_status quoin_regression(quoin_context* ctx, const quoin_matrix* A, const quoin_matrix* B, int32_t intercept,
+                              double ridge, const double* weights, quoin_fit* fit);
 /// Computes A = U diag(s) Vt. `s` has room for min(m, n) numbers in the type of A and the host's memory.
 ///
 /// U (m×k) and Vt (k×n) may both be null. k is min(m, n), and with pivots and a limit it may be less: then k values,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <thread>
 #include <vector>
@@ -176,26 +177,30 @@ TYPED_TEST(CLaw, HoldsForEveryMethodAndForPivots) {
         for (Index j = 0; j < n; ++j) EXPECT_EQ(p[j], j);
         quoin_factorization_destroy(f);
     }
-    quoin_options_init(&this->options, sizeof this->options);
-    this->options.pivots = QUOIN_PIVOTS_GREEDY;
-    this->options.max_rank = 5;
     const Matrix<T> low = random_normal<T>(m, 5, 7), right = random_normal<T>(5, n, 8);
     const Matrix<T> B = product<T>(low.view(), right.view());
-    quoin_factorization* f = this->template factor<T>(B.view());
-    quoin_report report = sized<quoin_report>();
-    EXPECT_EQ(quoin_factorization_report(f, &report), QUOIN_OK);
-    ASSERT_EQ(report.k, 5);
-    EXPECT_EQ(report.rank, 5);
-    std::vector<std::int64_t> p(n);
-    EXPECT_EQ(quoin_permutation(f, p.data()), QUOIN_OK);
-    Matrix<T> BP(m, n);
-    for (Index j = 0; j < n; ++j)
-        for (Index i = 0; i < m; ++i) BP(i, j) = B(i, p[j]);
-    const Matrix<T> R = this->written(5, n, 0, [&](const quoin_matrix* to) { return quoin_r(this->ctx, f, to); });
-    const Matrix<T> Q = this->written(m, 5, 0, [&](const quoin_matrix* to) { return quoin_thin_q(this->ctx, f, to); });
-    EXPECT_LE(orthogonality_error<T>(Q.view(), 5), law);
-    EXPECT_LE(residual_error<T>(BP.view(), Q.view(), R.view()), law);
-    quoin_factorization_destroy(f);
+    for (const bool by_norm : {false, true}) {
+        quoin_options_init(&this->options, sizeof this->options);
+        this->options.pivots = QUOIN_PIVOTS_GREEDY;
+        this->options.max_rank = by_norm ? 0 : 5;
+        this->options.relative_frobenius = by_norm ? 1e-4 : 0;
+        quoin_factorization* f = this->template factor<T>(B.view());
+        quoin_report report = sized<quoin_report>();
+        EXPECT_EQ(quoin_factorization_report(f, &report), QUOIN_OK);
+        ASSERT_EQ(report.k, 5);
+        EXPECT_EQ(report.rank, 5);
+        std::vector<std::int64_t> p(n);
+        EXPECT_EQ(quoin_permutation(f, p.data()), QUOIN_OK);
+        Matrix<T> BP(m, n);
+        for (Index j = 0; j < n; ++j)
+            for (Index i = 0; i < m; ++i) BP(i, j) = B(i, p[j]);
+        const Matrix<T> R = this->written(5, n, 0, [&](const quoin_matrix* to) { return quoin_r(this->ctx, f, to); });
+        const Matrix<T> Q =
+            this->written(m, 5, 0, [&](const quoin_matrix* to) { return quoin_thin_q(this->ctx, f, to); });
+        EXPECT_LE(orthogonality_error<T>(Q.view(), 5), law);
+        EXPECT_LE(residual_error<T>(BP.view(), Q.view(), R.view()), law);
+        quoin_factorization_destroy(f);
+    }
 }
 
 /// Q = H₀H₁… by LAPACK's formula, and by the factorization that V and tau are imported into.
@@ -295,6 +300,64 @@ TYPED_TEST(CLaw, HoldsForLeastSquares) {
             quoin_stream_destroy(stream);
         }
     }
+}
+
+/// y = 1 + 2x + e at x = −2, …, 2, e = (1, −1, 0, −1, 1)/4 orthogonal to 1 and x, and twice that: closed forms.
+TYPED_TEST(CLaw, HoldsForARegression) {
+    using T = TypeParam;
+    const Index m = 5;
+    Matrix<T> A(m, 1), B(m, 2);
+    for (Index i = 0; i < m; ++i) {
+        A(i, 0) = static_cast<T>(i - 2);
+        const double e = i == 2 ? 0 : i % 4 == 0 ? 0.25 : -0.25;
+        for (Index j = 0; j < 2; ++j)
+            B(i, j) = static_cast<T>((1.0 + static_cast<double>(j)) * (1 + 2.0 * static_cast<double>(i - 2) + e));
+    }
+    const double near = 4 * least_squares_law * unit_roundoff<T>;  // n = 2, κ = √2
+    for (const int order : {QUOIN_COLUMN_MAJOR, QUOIN_ROW_MAJOR})
+        for (const double w : {1.0, 4.0}) {
+            Given<T> a(A.view(), order), b(B.view(), order);
+            const quoin_matrix of_a = *a, of_b = *b;
+            const std::vector<double> weights(m, w);
+            double x[4], errors[4], t[4], p[4], bounds[4], norms[2], s[2], r2[2], adjusted[2], f[2], f_p[2];
+            quoin_fit fit = {sizeof fit, 0, 0, 0, 0, x, errors, t, p, bounds, norms, s, r2, adjusted, f, f_p};
+            ASSERT_EQ(quoin_regression(this->ctx, &of_a, &of_b, 1, 0, w == 1 ? nullptr : weights.data(), &fit),
+                      QUOIN_OK)
+                << quoin_last_error();
+            EXPECT_EQ(fit.observations, 5);
+            EXPECT_EQ(fit.rank, 2);
+            EXPECT_EQ(fit.degrees_of_freedom, 3);
+            EXPECT_GE(fit.condition, 1);
+            for (Index j = 0; j < 2; ++j) {
+                const double c = 1.0 + static_cast<double>(j), sigma = c * std::sqrt(w / 12), t1 = 2 * std::sqrt(120.0);
+                EXPECT_NEAR(x[2 * j], c, c * near);
+                EXPECT_NEAR(x[2 * j + 1], 2 * c, c * near);
+                EXPECT_NEAR(norms[j], c * std::sqrt(w) / 2, c * near * std::sqrt(w) * 10);  // of b, up to 5
+                EXPECT_NEAR(s[j] / sigma, 1, 20 * near);
+                EXPECT_NEAR(errors[2 * j + 1] * std::sqrt(10 * w) / sigma, 1, 20 * near);
+                EXPECT_NEAR(t[2 * j + 1] / t1, 1, 20 * near);
+                EXPECT_NEAR(f[j] / (t1 * t1), 1, 40 * near);
+                EXPECT_NEAR(r2[j], 160.0 / 161, near);
+                EXPECT_NEAR(adjusted[j], 1 - 4.0 / 3 / 161, near);
+                // Student's t of 3 degrees of freedom
+                const double z = t1 / std::sqrt(3.0),
+                             tail = 1 - 2 / std::numbers::pi * (z / (1 + z * z) + std::atan(z));
+                EXPECT_NEAR(p[2 * j + 1] / tail, 1, 1e-6 + 80 * near);  // the tail itself cancels
+                EXPECT_NEAR(f_p[j] / tail, 1, 1e-6 + 80 * near);
+                EXPECT_GE(bounds[2 * j + 1], 0);
+                EXPECT_LE(std::abs(x[2 * j + 1] - 2 * c), bounds[2 * j + 1]);
+            }
+        }
+    Given<T> a(A.view(), QUOIN_COLUMN_MAJOR), b(B.view(), QUOIN_COLUMN_MAJOR);
+    const quoin_matrix of_a = *a, of_b = *b;
+    double x[2];
+    quoin_fit fit = {};
+    EXPECT_EQ(quoin_regression(this->ctx, &of_a, &of_b, 0, 0, nullptr, &fit), QUOIN_INVALID_ARGUMENT);
+    fit.size = sizeof fit;
+    fit.coefficients = x;
+    ASSERT_EQ(quoin_regression(this->ctx, &of_a, &of_b, 0, 10, nullptr, &fit), QUOIN_OK) << quoin_last_error();
+    EXPECT_NEAR(x[0], 1, near);  // xᵀy/(xᵀx + λ) = 20/20
+    EXPECT_EQ(quoin_regression(this->ctx, &of_a, &of_b, 0, -1, nullptr, &fit), QUOIN_INVALID_ARGUMENT);
 }
 
 TYPED_TEST(CLaw, HoldsForSingularValues) {
@@ -426,6 +489,7 @@ TEST_F(CInterface, AnswersMistakesWithASentence) {
     expect(factor_with([](A_, O_ o) { o.q = -1; }), refused, "options.q must be from 0 to 3, and is -1");
     expect(factor_with([](A_, O_ o) { o.pivots = 5; }), refused, "options.pivots must be from 0 to 4");
     expect(factor_with([](A_, O_ o) { o.max_rank = 1; }), refused, "belong to column pivoting");
+    expect(factor_with([](A_, O_ o) { o.relative_frobenius = 1; }), refused, "belong to column pivoting");
     expect(factor_with([](A_, O_ o) { o.panel_width = 1, o.method = QUOIN_METHOD_TSQR; }), refused, "panel_width");
     expect(factor_with([](A_, O_ o) { o.size = 0; }), refused, "options.size is 0, and must be from 8 to ");
     expect(factor_with([](A_, O_ o) { ++o.size; }), refused, "for this version of the library");

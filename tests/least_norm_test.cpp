@@ -1,6 +1,7 @@
 // Least squares of deficient rank: the solution of least norm, the rank, and who decides it.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,9 +16,11 @@
 #include "lapack.hpp"
 #include "least_squares_law.hpp"
 #include "quoin/batch.hpp"
+#include "quoin/distributed.hpp"
 #include "quoin/least_squares.hpp"
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
+#include "ranks.hpp"
 
 /// The law. Three factorizations (of A, of R, and of the r rows that are left) each perturb A by law·k·u‖A‖_F at most.
 /// So x̂ is the shortest solution of a problem of the same rank with ‖ΔA‖ ≤ ε‖A‖ and ‖Δb‖ ≤ ε‖b‖, ε = 3·law·k·u. With
@@ -166,6 +169,23 @@ TYPED_TEST(LeastNorm, IsTheSolutionThatIsKnownExactly) {
             StreamingR<T> stream(this->ctx, n, 3);
             stream.append(this->ctx, A, B);
             expect(stream.solve(this->ctx, solver));
+            for (const auto& [ranks, spread] : {std::pair(1, spreads[0]), {2, spreads[1]}, {3, spreads[0]}})
+                on_ranks(ranks, [&, ranks = ranks, spread = spread](Communicator& comm) {
+                    SCOPED_TRACE(fmt::format("rank {} of {}", comm.rank(), ranks));
+                    Context<Host> own(1);
+                    const Range rows = spread.rows(m, n, ranks)[comm.rank()];
+                    const auto A_own = A.row_block(rows), B_own = B.row_block(rows);
+                    const auto f = qr<T, Host>(own, comm, A_own);
+                    for (const auto& solution : {least_squares<T, Host>(own, comm, A_own, B_own, solver),
+                                                 least_squares<T, Host>(own, f, B_own, solver)}) {
+                        problem.expect_solved(solution.X.view(), solution.residual_norms);
+                        EXPECT_TRUE(same_as_on_root<T>(own, comm, solution.X.view()));
+                        EXPECT_TRUE(same_as_on_root(
+                            own, comm, fmt::format("{} {} {}", solution.rank, solution.tolerance, solution.condition)));
+                        EXPECT_TRUE(same_as_on_root(own, comm, fmt::format("{}", fmt::join(solution.dependent, " "))));
+                        if (comm.rank() == 0) expect(solution);
+                    }
+                });
         }
         // a batch of this matrix and of its copies
         Matrix<T> all(m, 3 * n);

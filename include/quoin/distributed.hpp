@@ -108,10 +108,10 @@ struct RankPlan : RankCosts {
 template <class T, class D>
 RankPlan plan_ranks(const Context<D>& ctx, Index m, Index n, int ranks, Options options = {});
 
-/// Solves min ‖AX − B‖ for m >= n; A (h×n) and B (h×p) are this rank's rows. X, the residual norms and the condition
-/// are the same on every rank. Works as `least_squares` on one process, but computes no singular values and throws
-/// RankDeficient for an A of deficient rank. Ranks and errors are as for `qr` above. Sends np words more along each
-/// edge of the tree, and broadcasts X. Throws InvalidArgument for m < n.
+/// Solves min ‖AX − B‖ for m >= n; A (h×n) and B (h×p) are this rank's rows. The result is the same on every rank.
+/// Works as `least_squares` on one process, also for an A of deficient rank, but computes no singular values. Ranks and
+/// errors are as for `qr` above. Sends np words more along each edge of the tree, and broadcasts X. One rank solves
+/// with R: n²p flops, and O(n³) more for a deficient A. Throws InvalidArgument for m < n.
 ///
 ///     auto s = least_squares(ctx, comm, A.view(), B.view());
 template <class T, class D>

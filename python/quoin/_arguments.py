@@ -106,15 +106,18 @@ def rcond_number(rcond: float | None, name: str = "rcond") -> float:
     return number
 
 
-def pivoting_limits(kind: str, rank: int | None, rtol: float | None, k: int) -> tuple[str, int, float]:
-    """Returns the kind, the rank, up to `k`, and the tolerance of column pivoting; 0 for a limit that is None."""
-    limit = integer("rank", rank, 1, optional=True)
-    if limit > k:
-        raise InvalidArgument(f"rank must be at most min(M, N) = {k}, and is {limit}")
-    tolerance = 0.0 if rtol is None else real("rtol", rtol, ", or None,")
-    if tolerance < 0:
-        raise InvalidArgument(f"rtol must not be negative, and is {tolerance}")
-    return one_of("pivoting", kind, "auto", "greedy", "randomized", "strong"), limit, tolerance
+def pivoting_limits(kind: str, limits: tuple[Any, Any, Any], k: int) -> tuple[str, int, float, float]:
+    """Returns the kind of column pivoting and its limits: rank, up to `k`, rtol and rtol_frobenius; 0 for None."""
+    rank = integer("rank", limits[0], 1, optional=True)
+    if rank > k:
+        raise InvalidArgument(f"rank must be at most min(M, N) = {k}, and is {rank}")
+    tolerances = [0.0, 0.0]
+    for i, name in enumerate(("rtol", "rtol_frobenius")):
+        if limits[1 + i] is not None:
+            tolerances[i] = real(name, limits[1 + i], ", or None,")
+        if tolerances[i] < 0:
+            raise InvalidArgument(f"{name} must not be negative, and is {tolerances[i]}")
+    return one_of("pivoting", kind, "auto", "greedy", "randomized", "strong"), rank, *tolerances
 
 
 def solver(rcond: float | None, deficient: str) -> tuple[float, bool]:

@@ -80,12 +80,14 @@ def qr(
 @overload
 def qr(
     a: Numbers, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> PivotedQRResult[Floats]: ...
 @overload
 def qr(
     a: Numbers, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[Floats, Indices]: ...
 @overload
 def qr(
@@ -105,12 +107,14 @@ def qr(
 @overload
 def qr(
     a: A, mode: Thin = "reduced", method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> PivotedQRResult[A]: ...
 @overload
 def qr(
     a: A, mode: Literal["r"], method: Method = "auto", threads: int | None = None, check_finite: bool = True, *,
-    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, overwrite_a: bool = False,
+    pivoting: Pivots, positive: bool = False, rank: int | None = None, rtol: float | None = None, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[A, Indices]: ...
 # fmt: on
 
@@ -126,6 +130,7 @@ def qr(
     rank: int | None = None,
     rtol: float | None = None,
     *,
+    rtol_frobenius: float | None = None,
     overwrite_a: bool = False,
 ) -> Any:
     """Factor A = QR, or A P = QR with column pivoting.
@@ -157,8 +162,8 @@ def qr(
     positive : bool
         Make the diagonal of R non-negative, by the signs of R's rows and Q's columns. The QR of a matrix of full column
         rank is then unique. For one matrix, in the modes 'reduced', 'complete' and 'r'.
-    rank, rtol : optional
-        With pivoting: the most columns of Q, and the tolerance of the columns that are left, as for `interpolative`.
+    rank, rtol, rtol_frobenius : optional
+        With pivoting: the most columns of Q, and the tolerances of the columns that are left, as for `interpolative`.
         K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete'.
     overwrite_a : bool
         SciPy's option, which has no effect: `a` is only read.
@@ -206,9 +211,9 @@ def qr(
     if pivoting is not False and (isinstance(pivoting, str) or flag("pivoting", pivoting)):
         kind = pivoting if isinstance(pivoting, str) else "auto"
         options = (threads_number(threads), flag("check_finite", check_finite), positive)
-        return _pivoted_qr(a, mode, method, kind, rank, rtol, *options)
-    if rank is not None or rtol is not None:
-        raise InvalidArgument("rank and rtol limit a QR with column pivoting: add pivoting=True")
+        return _pivoted_qr(a, mode, method, kind, (rank, rtol, rtol_frobenius), *options)
+    if not rank is rtol is rtol_frobenius is None:
+        raise InvalidArgument("rank, rtol and rtol_frobenius limit a QR with column pivoting: add pivoting=True")
     if (short := unconverted(a)) is not None and a.ndim > 1:
         (operand, place), labels = short, UNLABELLED
     elif is_ragged(a):
@@ -251,16 +256,15 @@ def _pivoted_qr(
     mode: str,
     method: str,
     kind: Any,
-    rank: int | None,
-    rtol: float | None,
+    limits: tuple[Any, Any, Any],
     n_threads: int,
     check_finite: bool,
     positive: bool,
 ) -> Any:
     if mode == "raw":
         raise InvalidArgument("qr with pivoting has the modes 'reduced', 'complete' and 'r': mode must not be 'raw'")
-    if mode == "complete" and (rank is not None or rtol is not None):
-        raise InvalidArgument("rank and rtol leave a thin Q: mode must be 'reduced' or 'r'")
+    if mode == "complete" and any(limit is not None for limit in limits):
+        raise InvalidArgument("rank, rtol and rtol_frobenius leave a thin Q: mode must be 'reduced' or 'r'")
     if is_ragged(a):
         raise InvalidArgument("qr pivots one matrix, and this is a list of them")
     labels = labels_of(a)
@@ -268,14 +272,14 @@ def _pivoted_qr(
     a = at_least_2d(to_float(a, "qr"))
     if a.ndim > 2:
         raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
-    limits = pivoting_limits(kind, rank, rtol, min(a.shape))
+    pivots = pivoting_limits(kind, limits, min(a.shape))
     where = place.where(n_threads)
-    core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, limits, positive)
+    core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, pivots, positive)
     f = Factorization(core, place, n_threads)
     R, P = f.R, np.array(core.permutation, dtype=np.intp)
     if mode == "complete" and len(R) < len(a):
         Q, library = f.q[:, :], place.library
-        R = library.put(library.xp.zeros_like(Q[:, : f.shape[1]]), slice(len(R)), R)
+        R = place.give_back(library.put(library.xp.zeros_like(Q[:, : f.shape[1]]), slice(len(R)), R))
     elif mode != "r":
         Q = f.q()
     R = labels.give(R, None, labels.of_columns(P))
@@ -535,32 +539,38 @@ def _go_together(a: Any, b: Any) -> bool:
 @overload
 def svd(
     a: Numbers, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> SVDResult[Floats]: ...
 @overload
 def svd(
     a: Numbers, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> Floats: ...
 @overload
 def svd(
     a: Numbers, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[Floats, Floats]: ...
 @overload
 def svd(
     a: A, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> SVDResult[A]: ...
 @overload
 def svd(
     a: A, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> A: ...
 @overload
 def svd(
     a: A, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, overwrite_a: bool = False,
+    full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
+    overwrite_a: bool = False,
 ) -> tuple[A, A]: ...
 # fmt: on
 
@@ -575,6 +585,7 @@ def svd(
     rank: int | None = None,
     rtol: float | None = None,
     *,
+    rtol_frobenius: float | None = None,
     overwrite_a: bool = False,
 ) -> Any:
     """The singular value decomposition, computed from QR, or the largest singular values and their vectors.
@@ -591,11 +602,11 @@ def svd(
         As for `qr`.
     full_matrices : bool
         Whether U and Vh are square, as numpy.linalg.svd makes them by default.
-    rank, rtol
+    rank, rtol, rtol_frobenius
         Limits of the number K of singular values, as for `interpolative`, at a cost of order M N K: the values of a QR
         with column pivoting, which for `rank` has half as many columns more. A singular value S has a relative error
-        of at most (E / S)² if E is the norm of what this QR leaves of `a`. A stack takes no `rtol`, since the numbers
-        may differ.
+        of at most (E / S)² if E is the norm of what this QR leaves of `a`. A stack takes no tolerance, since the
+        numbers may differ.
 
     Returns
     -------
@@ -618,8 +629,9 @@ def svd(
     if not right_alone:
         compute_uv = flag("compute_uv", compute_uv)
     full, check_finite = flag("full_matrices", full_matrices) and compute_uv, flag("check_finite", check_finite)
-    thin = not (full or right_alone) and rank is None and rtol is None
-    if thin and (short := unconverted(a)) is not None and a.ndim == 2:
+    limits = (rank, rtol, rtol_frobenius)
+    unlimited = all(limit is None for limit in limits)
+    if unlimited and not (full or right_alone) and (short := unconverted(a)) is not None and a.ndim == 2:
         operand, place = short
         result = place.core.svd(operand, compute_uv, method, place.where(threads_number(threads)), check_finite, None)
         return SVDResult(*map(place.give_back, result)) if compute_uv else place.give_back(result[1])
@@ -627,16 +639,16 @@ def svd(
     a, place = located(labels.values)
     a = at_least_2d(to_float(a, "svd"))
     *stack, m, n = a.shape
-    xp, unlimited = place.library.xp, rank is None and rtol is None
+    xp = place.library.xp
     if full and not unlimited:
-        raise InvalidArgument("rank and rtol leave a thin SVD: leave out full_matrices=True")
+        raise InvalidArgument("rank, rtol and rtol_frobenius leave a thin SVD: leave out full_matrices=True")
     on_host = isinstance(place, OnHost)
     if right_alone and m > n and unlimited and (not stack or on_host):
         R = qr(place.bare(a), "r", method, threads, check_finite)
         arrays = [place.give_back(array) for array in svd(R, True, threads=threads, check_finite=False)[1:]]
     elif stack and (full or not unlimited or not on_host):
-        if rtol is not None:
-            raise InvalidArgument("rtol may leave different numbers of singular values in a stack: give rank instead")
+        if not rtol is rtol_frobenius is None:
+            raise InvalidArgument("a tolerance may leave different numbers of singular values in a stack: give rank instead")
         options = (compute_uv, method, threads, check_finite, full_matrices, rank)
         count = math.prod(stack)
         matrices = place.bare(a).reshape(count, m, n)
@@ -651,8 +663,8 @@ def svd(
         if stack:
             U, S, Vh = place.core.svd_stack(place.operand(a), bool(compute_uv), method, where, check_finite)
         else:
-            limits = None if unlimited else pivoting_limits("auto", rank, rtol, min(m, n))
-            U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, limits)
+            pivots = None if unlimited else pivoting_limits("auto", limits, min(m, n))
+            U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, pivots)
         if full:
             with place.library.current():
                 U = U if m <= n else _square(xp, U)

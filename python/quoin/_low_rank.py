@@ -13,15 +13,15 @@ from ._types import A, Kind
 
 
 def _decompose(
-    name: str, a: Any, rank: int | None, rtol: float | None, pivoting: str, threads: int | None, check_finite: bool
+    name: str, a: Any, limits: tuple[Any, Any, Any], pivoting: str, threads: int | None, check_finite: bool
 ) -> tuple[list[Any], Any]:
     """The indices and the matrix that the extension module's function `name` computes."""
     a, place = located(a)
     a = exactly_2d(to_float(a, name))
-    limits = pivoting_limits(pivoting, rank, rtol, min(a.shape))
+    pivots = pivoting_limits(pivoting, limits, min(a.shape))
     where = place.where(threads_number(threads))
     check_finite = flag("check_finite", check_finite)
-    *indices, matrix = getattr(place.core, name)(place.operand(a), limits, where, check_finite)
+    *indices, matrix = getattr(place.core, name)(place.operand(a), pivots, where, check_finite)
     return [np.array(index, dtype=np.intp) for index in indices], place.give_back(matrix)
 
 
@@ -32,6 +32,8 @@ def interpolative(
     pivoting: Kind = "auto",
     threads: int | None = None,
     check_finite: bool = True,
+    *,
+    rtol_frobenius: float | None = None,
 ) -> InterpolativeResult[A]:
     """An interpolative decomposition: some columns of `a`, and how the others are made of them.
 
@@ -43,13 +45,15 @@ def interpolative(
         The most columns, up to min(M, N).
     rtol : float, optional
         The columns are no more than it takes to bring the norm of every column of a QR with column pivoting that is
-        left down to rtol times the largest norm of a column of `a`. Without `rank` and `rtol` their number is the
-        numerical rank, which is also the most.
+        left down to rtol times the largest norm of a column of `a`. Without limits their number is the numerical rank,
+        which is also the most.
     pivoting : {'auto', 'greedy', 'randomized', 'strong'}
         'strong' bounds the entries of X by 2, at the cost of a QR of all of `a` (Gu and Eisenstat 1996). With the
         others they are hardly ever large.
     threads, check_finite
         As for `qr`.
+    rtol_frobenius : float, optional
+        As `rtol`, for the Frobenius norm of all that is left, relative to the Frobenius norm of `a`.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def interpolative(
     >>> len(columns), bool(np.allclose(A[:, columns] @ X, A))
     (3, True)
     """
-    (columns,), X = _decompose("interpolative", a, rank, rtol, pivoting, threads, check_finite)
+    (columns,), X = _decompose("interpolative", a, (rank, rtol, rtol_frobenius), pivoting, threads, check_finite)
     return InterpolativeResult(columns, X)
 
 
@@ -80,12 +84,14 @@ def cur(
     pivoting: Kind = "auto",
     threads: int | None = None,
     check_finite: bool = True,
+    *,
+    rtol_frobenius: float | None = None,
 ) -> CURResult[A]:
     """A CUR decomposition: columns of `a`, rows of `a`, and a small matrix between them.
 
     Parameters
     ----------
-    a, rank, rtol, pivoting, threads, check_finite
+    a, rank, rtol, pivoting, threads, check_finite, rtol_frobenius
         As for `interpolative`.
 
     Returns
@@ -107,5 +113,5 @@ def cur(
     >>> bool(np.allclose(A[:, columns] @ U @ A[rows], A))
     True
     """
-    (columns, rows), U = _decompose("cur", a, rank, rtol, pivoting, threads, check_finite)
+    (columns, rows), U = _decompose("cur", a, (rank, rtol, rtol_frobenius), pivoting, threads, check_finite)
     return CURResult(columns, rows, U)

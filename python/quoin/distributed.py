@@ -29,13 +29,13 @@ from typing import Any, Literal, Protocol, overload
 import numpy as np
 
 from . import _core, _libraries
-from ._arguments import flag, float_type, function, integer, one_of, rcond_number, shown, threads_number
+from ._arguments import flag, float_type, function, integer, one_of, shown, solver, threads_number
 from ._arrays import _FLOAT32, ON_HOST, OnHost, Place, exactly_2d, located, located_beside, require_one_place, to_float
 from ._arrays import columns as _columns
 from ._errors import CommunicationFailure, InvalidArgument
 from ._factorization import KeptMatrix
 from ._results import LstsqResult, QRResult, SVDResult, solution
-from ._types import Method
+from ._types import Deficient, Method
 from ._streaming import StreamingR
 
 __all__ = ["Engine", "Factorization", "GramSchmidt", "factor", "lstsq", "merge", "qr", "svd"]
@@ -577,16 +577,16 @@ class Factorization(KeptMatrix):
 
         return self._together(prepare, call)
 
-    def lstsq(self, b: Any, rcond: float | None = None) -> LstsqResult:
+    def lstsq(self, b: Any, rcond: float | None = None, deficient: Deficient = "solve") -> LstsqResult:
         """Minimise ‖A x − b‖₂ with this factorization (M >= N). Every rank calls it.
 
-        b are this rank's rows; rcond and the result are as for `lstsq`. If `factor` gave R to rank 0 alone, `s` is None
-        on the other ranks.
+        b are this rank's rows; rcond, deficient and the result are as for `lstsq`. If `factor` gave R to rank 0 alone,
+        `s` is None on the other ranks.
         """
 
         def prepare() -> tuple[Any, ...]:
             array = self._operand(self._spread.local(b), "lstsq")
-            return array.ndim, self._place.operand(_columns(array)), (rcond_number(rcond), True)
+            return array.ndim, self._place.operand(_columns(array)), solver(rcond, deficient)
 
         def call(ndim: int, *arguments: Any) -> LstsqResult:
             X, norms, condition, _, *others, _ = self._f.lstsq(*arguments)
@@ -671,8 +671,9 @@ def lstsq(
     method: Method = "auto",
     threads: int | None = None,
     check_finite: bool = True,
+    deficient: Deficient = "solve",
 ) -> LstsqResult:
-    """Full-rank least squares, min ‖A x − b‖₂, of a tall matrix whose rows are spread over the ranks of `comm`.
+    """Least squares of any rank, min ‖A x − b‖₂, of a tall matrix whose rows are spread over the ranks of `comm`.
 
     Parameters
     ----------
@@ -680,8 +681,8 @@ def lstsq(
         This rank's rows of A and of b. DTensors are the matrices of all ranks, both sharded by rows.
     comm, method, threads, check_finite
         As for `qr`.
-    rcond : float, optional
-        As for `quoin.lstsq`.
+    rcond, deficient
+        As for `quoin.lstsq`. One rank pivots R, so that messages are the same for a deficient A.
 
     Returns
     -------
@@ -692,7 +693,7 @@ def lstsq(
     Raises
     ------
     quoin.Error
-        The same error on every rank; `quoin.RankDeficient` if the rank is not full.
+        The same error on every rank; `quoin.RankDeficient` with deficient='error' if the rank is not full.
 
     Examples
     --------
@@ -710,7 +711,7 @@ def lstsq(
         of_b = to_float(of_b, "distributed.lstsq")
         dtype = np.promote_types(rows.dtype, of_b.dtype)
         A, B = (place.operand(array.astype(dtype, copy=False)) for array in (rows, _columns(of_b)))
-        choices = (rcond_number(rcond), True), _options(method, "any", check_finite), place.where(threads_number(threads))
+        choices = solver(rcond, deficient), _options(method, "any", check_finite), place.where(threads_number(threads))
         return place, of_b.ndim, A, B, *choices
 
     def call(place: Place, ndim: int, *arguments: Any) -> LstsqResult:

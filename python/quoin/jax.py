@@ -26,7 +26,7 @@ from jax.lax.linalg import triangular_solve
 
 from . import _core
 
-__all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "orthonormalize", "qr"]
+__all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "matrix_rank", "orthonormalize", "pinv", "qr"]
 
 if not hasattr(_core, "jax_targets"):
     raise ImportError(
@@ -48,6 +48,14 @@ class QR(NamedTuple):
     R: Array
 
 
+class PivotedQR(NamedTuple):
+    """a[:, P] = Q R, for each matrix of a stack."""
+
+    Q: Array
+    R: Array
+    P: Array
+
+
 class GEQRF(NamedTuple):
     """LAPACK's reflectors: V strictly below the diagonal of `a`, R on and above it."""
 
@@ -56,7 +64,7 @@ class GEQRF(NamedTuple):
 
 
 class LSTSQ(NamedTuple):
-    """The result of jax.numpy.linalg.lstsq, except that rank and s are empty."""
+    """The result of jax.numpy.linalg.lstsq, except that s is empty, and rank without `rcond`."""
 
     x: Array
     residuals: Array
@@ -64,22 +72,32 @@ class LSTSQ(NamedTuple):
     s: Array
 
 
-def qr(a: Array, mode: str = "reduced") -> Any:
-    """Q and R of a = Q R, as jax.numpy.linalg.qr.
+def qr(a: Array, mode: str = "reduced", *, pivoting: bool = False) -> Any:
+    """Q and R of a = Q R, as jax.numpy.linalg.qr, or Q, R and P of a[:, P] = Q R.
 
     Parameters
     ----------
     a : Array, shape (..., M, N)
+        Of float32 or float64.
     mode : 'reduced', 'complete', 'r' or 'raw'
         In this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M) and R (..., M, N);
         R (..., K, N) alone; or the transpose of LAPACK's reflectors (..., N, M) and taus (..., K).
+    pivoting : bool
+        Move columns of large norm to the front, as `quoin.qr` does, in mode 'reduced'. P (..., N) are the columns of
+        `a` in the order of R's. The matrices of a stack are factored one after the other. On a GPU the call waits.
 
     Notes
     -----
     The signs of R's diagonal are not fixed. Derivatives need an `a` whose first K columns are linearly
-    independent, and M <= N in mode 'complete'. Mode 'raw' has no derivatives.
+    independent, and M <= N in mode 'complete'. Mode 'raw' has no derivatives. With pivoting the derivatives are those
+    for a fixed P. They are NaN for an `a` without full rank: an entry of R's diagonal up to max(M, N) eps times the
+    first counts as zero.
     """
     (A,) = _arrays("qr", (a, 2))
+    if pivoting:
+        if mode != "reduced":
+            raise ValueError(f"quoin.jax.qr: with pivoting mode is 'reduced', and not {mode!r}")
+        return PivotedQR(*_pivoted_qr(A))
     m, n = A.shape[-2:]
     if mode == "reduced" or (mode == "complete" and m <= n):
         return QR(*_qr(A))
@@ -134,12 +152,15 @@ def apply_q(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bo
 
 
 @_precise
-def lstsq(a: Array, b: Array) -> LSTSQ:
+def lstsq(a: Array, b: Array, rcond: float | None = None) -> LSTSQ:
     """The minimiser of ‖a x − b‖, or for M < N the solution of least norm, as jax.numpy.linalg.lstsq.
 
     `a` is (..., M, N) and b is (..., M) or (..., M, P). `residuals` (..., P) are the squared norms of the columns of a
-    x − b. `a` must have full rank; an `a` without it is not detected here, while `quoin.lstsq` returns the
-    solution of least norm.
+    x − b.
+
+    Without `rcond` `a` must have full rank. An `a` without it is not detected, and nothing waits for a GPU. With an
+    `rcond` from 0 to 1, singular values up to `rcond` times the largest count as zero; x is the solution of least norm,
+    and `rank` (...) is known. On a GPU the call waits. The derivatives are NaN where `a` has not full rank.
     """
     A, B = _arrays("lstsq", (a, 2), (b, 1))
     vector = B.ndim == 1 or B.shape == A.shape[:-1]
@@ -148,14 +169,36 @@ def lstsq(a: Array, b: Array) -> LSTSQ:
     if B.shape[-2] != m:
         raise ValueError(f"quoin.jax.lstsq: a is {A.shape} and b has {B.shape[-2]} rows")
     A, B = _broadcast((A, 2), (B, 2))
-    if m >= n:
-        Q, R = _qr(A)
-        X = triangular_solve(R, Q.mT @ B, left_side=True)
-    else:
-        Q, R = _qr(A.mT)
-        X = Q @ triangular_solve(R, B, left_side=True, transpose_a=True)
     empty = jnp.zeros(0, A.dtype)
-    return LSTSQ(X[..., 0] if vector else X, jnp.square(A @ X - B).sum(-2), empty.astype(int), empty)
+    if rcond is None:
+        X, rank = _solve(A, B), empty.astype(int)
+    else:
+        X, rank = _any_rank(A, B, _tolerance("lstsq", A, rcond))
+    return LSTSQ(X[..., 0] if vector else X, jnp.square(A @ X - B).sum(-2), rank, empty)
+
+
+def matrix_rank(a: Array, rtol: float | None = None) -> Array:
+    """The number of singular values above `rtol` times the largest, as jax.numpy.linalg.matrix_rank, from R of `a`.
+
+    `a` is (..., M, N) and the rank (...). `rtol` is max(M, N) eps by default.
+    """
+    (A,) = _arrays("matrix_rank", (a, 2))
+    m, n = A.shape[-2:]
+    R = _r(jax.lax.stop_gradient(A if m >= n else A.mT))
+    return jnp.linalg.matrix_rank(R, rtol=_tolerance("matrix_rank", A, rtol))
+
+
+def pinv(a: Array, rtol: float | None = None) -> Array:
+    """The pseudoinverse (..., N, M), as jax.numpy.linalg.pinv, from a = Q R: a⁺ = R⁺ Qᵀ.
+
+    Singular values up to `rtol` (from 0 to 1, by default max(M, N) eps) times the largest count as zero. The
+    derivatives are NaN where `a` has not full rank. On a GPU the call waits.
+    """
+    (A,) = _arrays("pinv", (a, 2))
+    is_wide = A.shape[-2] < A.shape[-1]
+    Q, R = _qr(A.mT if is_wide else A)
+    X, _ = _any_rank(R, Q.mT, _tolerance("pinv", A, rtol))
+    return X.mT if is_wide else X
 
 
 # ---- checks of arguments, with errors as JAX's own -------------------------------------------------------------------
@@ -174,6 +217,15 @@ def _arrays(function: str, *given: tuple[Any, int]) -> list[Array]:
     return [jnp.asarray(A, dtype) for A, _ in given]
 
 
+def _tolerance(function: str, A: Array, given: float | None) -> float:
+    """Returns `given`, by default JAX's and NumPy's max(M, N) eps."""
+    if given is None:
+        return max(A.shape[-2:]) * float(jnp.finfo(A.dtype).eps)
+    if not 0 <= given <= 1:
+        raise ValueError(f"quoin.jax.{function}: the tolerance must be from 0 to 1, and is {given}")
+    return float(given)
+
+
 def _broadcast(*given: tuple[Array, int]) -> list[Array]:
     """Broadcasts the leading dimensions of pairs (array, last), which are all but its `last` last ones."""
     leading = jnp.broadcast_shapes(*(A.shape[: A.ndim - last] for A, last in given))
@@ -183,9 +235,9 @@ def _broadcast(*given: tuple[Array, int]) -> list[Array]:
 # ---- calls of the targets, and their derivatives ---------------------------------------------------------------------
 
 
-def _call(target: str, results: list[Any], *arrays: Array) -> Any:
+def _call(target: str, results: list[Any], *arrays: Array, **attributes: Any) -> Any:
     """Calls the target and returns its results, of the types `results`."""
-    return jax.ffi.ffi_call(f"quoin_{target}", results, vmap_method="broadcast_all")(*arrays)
+    return jax.ffi.ffi_call(f"quoin_{target}", results, vmap_method="broadcast_all")(*arrays, **attributes)
 
 
 def _types(A: Array, *shapes: tuple[int, ...]) -> list[Any]:
@@ -204,20 +256,78 @@ def _qr(A: Array) -> tuple[Array, Array]:
 @_qr.defjvp
 @_precise
 def _qr_jvp(primals: tuple[Array], tangents: tuple[Array]) -> Any:
-    """Returns Q and R and their tangents (Walter and Lehmann 2018).
+    (A,), (dA,) = primals, tangents
+    Q, R = _qr(A)
+    return (Q, R), _qr_tangents(Q, R, dA)
+
+
+def _qr_tangents(Q: Array, R: Array, dA: Array) -> tuple[Array, Array]:
+    """Returns the tangents of Q and R (Walter and Lehmann 2018).
 
     With the first k columns X = Q R₁ of A = Q R, P = dX R₁⁻¹, S = Qᵀ P, and L the strict lower triangle of S:
 
     Ω = Qᵀ dQ = L − Lᵀ;    dQ = P + Q (Ω − S);    dR = Qᵀ dA − Ω R.
     """
-    (A,), (dA,) = primals, tangents
-    Q, R = _qr(A)
     k = Q.shape[-1]
     P = triangular_solve(R[..., :k], dA[..., :k])
     S = Q.mT @ P
     L = jnp.tril(S, -1)
     W = L - L.mT
-    return (Q, R), (P + Q @ (W - S), jnp.triu(Q.mT @ dA - W @ R))
+    return P + Q @ (W - S), jnp.triu(Q.mT @ dA - W @ R)
+
+
+@jax.custom_jvp
+def _pivoted_qr(A: Array) -> tuple[Array, Array, Array]:
+    *leading, m, n = A.shape
+    k = min(m, n)
+    Q, R, P = _call("pivoted_qr", _types(A, (*leading, m, k), (*leading, k, n), (*leading, n, 1)), A)
+    return Q, R, P[..., 0].astype(int)
+
+
+@_pivoted_qr.defjvp
+@_precise
+def _pivoted_qr_jvp(primals: tuple[Array], tangents: tuple[Array]) -> Any:
+    """Returns Q, R and P, and the tangents of Q and R for this P, which are NaN for a matrix without full rank."""
+    (A,), (dA,) = primals, tangents
+    Q, R, P = _pivoted_qr(A)
+    pivots = jnp.abs(R.diagonal(0, -2, -1))
+    dependent = pivots <= _tolerance("qr", A, None) * pivots[..., :1]
+    dA = _nan_unless(~dependent.any(-1), dA)
+    dQ, dR = _qr_tangents(Q, R, jnp.take_along_axis(dA, P[..., None, :], -1))
+    return (Q, R, P), (dQ, dR, np.zeros(P.shape, jax.dtypes.float0))
+
+
+def _nan_unless(full: Array, tangents: Array) -> Array:
+    """Returns the tangents, or NaN for a matrix that is not `full`, by a factor, which reverse mode keeps."""
+    return tangents * jnp.where(full, 1, jnp.nan).astype(tangents.dtype)[..., None, None]
+
+
+@_precise
+def _solve(A: Array, B: Array) -> Array:
+    """Returns X of `lstsq` for an A of full rank."""
+    if A.shape[-2] >= A.shape[-1]:
+        Q, R = _qr(A)
+        return triangular_solve(R, Q.mT @ B, left_side=True)
+    Q, R = _qr(A.mT)
+    return Q @ triangular_solve(R, B, left_side=True, transpose_a=True)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _any_rank(A: Array, B: Array, rcond: float) -> tuple[Array, Array]:
+    leading = A.shape[:-2]
+    of_X = jax.eval_shape(lambda A, B: A.mT @ B, A, B)
+    X, rank = _call("lstsq", [of_X, of_X.update(shape=(*leading, 1, 1))], A, B, rcond=np.float64(rcond))
+    known = ~jnp.isnan(X).any((-2, -1))
+    return X, jnp.where(known, rank[..., 0, 0], 0).astype(int)
+
+
+@_any_rank.defjvp
+def _any_rank_jvp(rcond: float, primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> Any:
+    """Returns X and the rank, and the tangent of X, which is NaN for a matrix without full rank."""
+    X, rank = _any_rank(*primals, rcond)
+    full = rank == min(primals[0].shape[-2:])
+    dX = jax.jvp(_solve, primals, tangents)[1]
+    return (X, rank), (_nan_unless(full, dX), np.zeros(rank.shape, jax.dtypes.float0))
 
 
 @jax.custom_jvp

@@ -22,7 +22,7 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
@@ -30,7 +30,7 @@ from torch.autograd import forward_ad
 
 from . import _core, _functions
 
-__all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "orthonormalize", "override", "qr"]
+__all__ = ["apply_q", "geqrf", "householder_product", "lstsq", "matrix_rank", "orthonormalize", "override", "pinv", "qr"]
 
 Tensor = torch.Tensor
 _COMPUTED = (torch.float64, torch.float32)
@@ -43,6 +43,14 @@ class QR(NamedTuple):
     R: Tensor
 
 
+class PivotedQR(NamedTuple):
+    """A[:, P] = Q R, for each matrix of a stack."""
+
+    Q: Tensor
+    R: Tensor
+    P: Tensor
+
+
 class GEQRF(NamedTuple):
     """LAPACK's reflectors: V strictly below the diagonal of `a`, R on and above it."""
 
@@ -51,7 +59,7 @@ class GEQRF(NamedTuple):
 
 
 class LSTSQ(NamedTuple):
-    """The result of torch.linalg.lstsq with driver='gels': rank and singular_values are empty."""
+    """The result of torch.linalg.lstsq; rank is empty for driver='gels', and singular_values are empty for both."""
 
     solution: Tensor
     residuals: Tensor
@@ -59,8 +67,14 @@ class LSTSQ(NamedTuple):
     singular_values: Tensor
 
 
-def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) -> QR:
-    """Q and R of A = Q R, as torch.linalg.qr.
+@overload
+def qr(A: Tensor, mode: str = "reduced", *, pivoting: Literal[False] = False, dtype: torch.dtype | None = None) -> QR: ...
+@overload
+def qr(A: Tensor, mode: str = "reduced", *, pivoting: Literal[True], dtype: torch.dtype | None = None) -> PivotedQR: ...
+
+
+def qr(A: Tensor, mode: str = "reduced", *, pivoting: bool = False, dtype: torch.dtype | None = None) -> QR | PivotedQR:
+    """Q and R of A = Q R, as torch.linalg.qr, or Q, R and P of A[:, P] = Q R.
 
     Parameters
     ----------
@@ -69,19 +83,27 @@ def qr(A: Tensor, mode: str = "reduced", *, dtype: torch.dtype | None = None) ->
     mode : 'reduced', 'complete' or 'r'
         In this order and with K = min(M, N): Q (..., M, K) and R (..., K, N); Q (..., M, M) and R (..., M, N); or an
         empty Q and R (..., K, N).
+    pivoting : bool
+        Move columns of large norm to the front, as `quoin.qr` does. P (..., N), of int64, are the columns of A in the
+        order of R's. The matrices of a stack are factored one after the other. On a GPU the call waits.
     dtype : torch.dtype, optional
         Type of the results, which are rounded to it once.
 
     Notes
     -----
     The signs of R's diagonal are not fixed. Derivatives need an A of full rank, and M <= N in mode 'complete'. R
-    has derivatives in mode 'r' too, unlike in torch.linalg.qr.
+    has derivatives in mode 'r' too, unlike in torch.linalg.qr. With pivoting the derivatives are those for a fixed P,
+    and are a RuntimeError for an A without full rank: an entry of R's diagonal up to max(M, N) eps times the
+    first counts as zero. Mode 'r' computes Q then.
     """
-    if mode == "reduced" and dtype is None and type(A) is Tensor and A.dtype in _COMPUTED and A.ndim >= 2:
+    if not pivoting and mode == "reduced" and dtype is None and type(A) is Tensor and A.dtype in _COMPUTED and A.ndim >= 2:
         return QR(*_thin_qr(A))
     A, dtype = _matrix("qr", A, dtype)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+    if pivoting:
+        Q, R, P = _pivoted_operator(A, mode == "complete")
+        return PivotedQR(A.new_empty(0, dtype=dtype) if mode == "r" else Q.to(dtype), R.to(dtype), P)
     if mode == "r":
         return QR(A.new_empty(0, dtype=dtype), _r_operator(A).to(dtype))
     Q, R = _complete_qr(A, True) if mode == "complete" else _thin_qr(A)
@@ -126,15 +148,21 @@ def apply_q(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transp
     return _apply_q_operator(A, tau, C.mT, not transpose).mT
 
 
-def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None) -> LSTSQ:
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LSTSQ:
     """The minimiser of ‖A X − B‖, or for M < N the solution of least norm, as torch.linalg.lstsq.
 
-    B is (..., M) or (..., M, P). `driver` is 'gels' or None, and `rcond` is None, since 'gels' takes none. `residuals`
-    are the squared norms of the columns of A X − B if M > N, and empty otherwise. A must have full rank; an A without
-    it is not detected, as with 'gels', while `quoin.lstsq` returns the solution of least norm.
+    B is (..., M) or (..., M, P). `residuals` are the squared norms of the columns of A X − B if M > N, for any rank,
+    and empty otherwise.
+
+    By default and with `driver` 'gels' A must have full rank. An A without it is not detected, and nothing waits for a
+    GPU. 'gelsy' finds the rank, and for a deficient A the X of least norm. Singular values up to `rcond` (from 0 to 1,
+    by default max(M, N) eps) times the largest count as zero. On a GPU it waits. An A without
+    full rank has no derivative: there is a RuntimeError in its place.
     """
-    if driver not in (None, "gels") or rcond is not None:
-        raise RuntimeError("quoin.torch.lstsq: the driver is 'gels', which takes no rcond")
+    if driver not in (None, "gels", "gelsy"):
+        raise RuntimeError(f"quoin.torch.lstsq: driver must be 'gels' or 'gelsy', and is {driver!r}")
+    if driver != "gelsy" and rcond is not None:
+        raise RuntimeError("quoin.torch.lstsq: the driver 'gels' takes no rcond, as 'gelsy' does")
     A, _ = _matrix("lstsq", A, None)
     vector = B.dim() == 1 or (B.dim() == A.dim() - 1 and B.shape == A.shape[:-1])
     B, _ = _matrix("lstsq", B.unsqueeze(-1) if vector else B, None)
@@ -142,11 +170,39 @@ def lstsq(A: Tensor, B: Tensor, rcond: None = None, *, driver: str | None = None
     m, n = A.shape[-2:]
     if B.shape[-2] != m:
         raise RuntimeError(f"quoin.torch.lstsq: A is {_shape(A)} and B has {B.shape[-2]} rows")
-    Q, R = _thin_qr(A if m >= n else A.mT)
-    X, E = _solve_operator(*_broadcast((A, 2), (B, 2), (Q, 2), (R, 2)))
-    residuals = E.square().sum(dim=-2) if m > n else A.new_empty(0)
     empty = A.new_empty(0)
-    return LSTSQ(X.squeeze(-1) if vector else X, residuals, empty.long(), empty)
+    rank = empty.long()
+    if driver == "gelsy":
+        X, E, rank = _any_rank_operator(*_broadcast((A, 2), (B, 2)), _rcond("lstsq", A, rcond))
+    else:
+        Q, R = _thin_qr(A if m >= n else A.mT)
+        X, E = _solve_operator(*_broadcast((A, 2), (B, 2), (Q, 2), (R, 2)))
+    residuals = E.square().sum(dim=-2) if m > n else A.new_empty(0)
+    return LSTSQ(X.squeeze(-1) if vector else X, residuals, rank, empty)
+
+
+def matrix_rank(A: Tensor, *, rtol: float | None = None) -> Tensor:
+    """The number of singular values above `rtol` times the largest, as torch.linalg.matrix_rank, from R of A.
+
+    A is (..., M, N) and the rank (...) of int64. `rtol` is max(M, N) eps by default.
+    """
+    A, _ = _matrix("matrix_rank", A, None)
+    m, n = A.shape[-2:]
+    R = _r_operator((A if m >= n else A.mT).detach())
+    return torch.linalg.matrix_rank(R, atol=0.0, rtol=_rcond("matrix_rank", A, rtol))
+
+
+def pinv(A: Tensor, *, rtol: float | None = None) -> Tensor:
+    """The pseudoinverse (..., N, M), as torch.linalg.pinv, from A = Q R: A⁺ = R⁺ Qᵀ.
+
+    Singular values up to `rtol` (from 0 to 1, by default max(M, N) eps) times the largest count as zero. An A without
+    full rank has no derivative: there is a RuntimeError in its place. On a GPU the call waits.
+    """
+    A, _ = _matrix("pinv", A, None)
+    is_wide = A.shape[-2] < A.shape[-1]
+    Q, R = _thin_qr(A.mT if is_wide else A)
+    X = _any_rank_operator(R, Q.mT, _rcond("pinv", A, rtol))[0]
+    return X.mT if is_wide else X
 
 
 # ---- checks of arguments, with errors as PyTorch's own ---------------------------------------------------------------
@@ -168,6 +224,15 @@ def _matrix(function: str, A: Any, dtype: torch.dtype | None) -> tuple[Tensor, t
         raise RuntimeError(f"quoin.torch.{function}: dtype must be a floating point type, and is {dtype}")
     computed = A if A.dtype in _COMPUTED else A.float()
     return computed, dtype or computed.dtype
+
+
+def _rcond(function: str, A: Tensor, rcond: float | None) -> float:
+    """Returns `rcond`, by default PyTorch's max(M, N) eps."""
+    if rcond is None:
+        return max(A.shape[-2:]) * torch.finfo(A.dtype).eps
+    if not 0 <= rcond <= 1:
+        raise RuntimeError(f"quoin.torch.{function}: the tolerance must be from 0 to 1, and is {rcond}")
+    return float(rcond)
 
 
 def _of_one_type(function: str, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -355,9 +420,9 @@ def _smaller(A: Tensor) -> Any:
     return torch.sym_min(*A.shape[-2:])
 
 
-def _quoin_qr(A: Tensor, mode: str) -> Any:
+def _quoin_qr(A: Tensor, mode: str, pivoting: bool = False) -> Any:
     with torch._C._AutoDispatchBelowADInplaceOrView():
-        return _functions.qr(A.detach(), mode=mode, check_finite=False)
+        return _functions.qr(A.detach(), mode=mode, check_finite=False, pivoting=pivoting)
 
 
 _to_capsule, _from_capsule = torch._C._to_dlpack, torch._C._from_dlpack
@@ -377,6 +442,40 @@ def _fake_qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
     return _empty(A, m, k), _empty(A, k, n)
 
 
+def _pivoted_qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def factored(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        Q, R, P = _quoin_qr(A, "complete" if complete else "reduced", pivoting=True)
+        return Q, R, torch.as_tensor(P, device=A.device)
+
+    return _each(factored, _fake_pivoted_qr(A, complete), A)
+
+
+def _fake_pivoted_qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor, Tensor]:
+    return *_fake_qr(A, complete), A.new_empty(*A.shape[:-2], A.shape[-1], dtype=torch.int64)
+
+
+def _any_rank(A: Tensor, B: Tensor, rcond: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns X, B − A X if A is tall or an empty tensor, and the rank."""
+    X, E, rank = results = _fake_any_rank(A, B, rcond)
+    found = _functions.lstsq(A.detach(), B.detach(), rcond, check_finite=False)
+    X.copy_(found.x), rank.copy_(torch.as_tensor(found.rank))
+    if E.numel():
+        with _autocast_off(A.device):
+            E.copy_(B - A @ X)
+    return results
+
+
+def _fake_any_rank(A: Tensor, B: Tensor, rcond: float) -> tuple[Tensor, Tensor, Tensor]:
+    m, n = A.shape[-2:]
+    return _empty(B, n, B.shape[-1]), _empty(B, m if m > n else 0, B.shape[-1]), A.new_empty(A.shape[:-2], dtype=torch.int64)
+
+
+def _of_full_rank(A: Tensor, missing: Tensor) -> Tensor:
+    if bool((missing > 0).any()):
+        raise RuntimeError("quoin.torch: a matrix without full rank has no derivative here, and there is one in this call")
+    return _empty(A, *A.shape[-2:]).copy_(A)
+
+
 def _r(A: Tensor) -> Tensor:
     if not A.is_cuda:
         return _from_capsule(_core.tensor_qr(_to_capsule(A), False)[1])
@@ -390,20 +489,21 @@ def _geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
 
 def _apply_q(A: Tensor, tau: Tensor, C: Tensor, transpose: bool) -> Tensor:
     V = A[..., : tau.shape[-1]]
-    return _each(lambda V, tau, C: _functions.from_raw(V.mT, tau).apply(C, transpose), _empty(C, *C.shape[-2:]), V, tau, C)
+    return _each(lambda V, tau, C: (_functions.from_raw(V.mT, tau).apply(C, transpose),), (_empty(C, *C.shape[-2:]),), V, tau, C)[0]
 
 
 def _householder_product(A: Tensor, tau: Tensor) -> Tensor:
     m, n = A.shape[-2:]
     if tau.shape[-1] < n:
         return _apply_q(A, tau, torch.eye(m, n, dtype=A.dtype, device=A.device).expand_as(A), False)
-    return _each(lambda A, tau: _functions.from_raw(A.mT, tau).q(), _empty(A, m, n), A, tau)
+    return _each(lambda A, tau: (_functions.from_raw(A.mT, tau).q(),), (_empty(A, m, n),), A, tau)[0]
 
 
-def _each(call: Any, results: Tensor, *stacks: Tensor) -> Tensor:
-    """Sets each matrix of `results` to `call` of the matrices of `stacks`, and returns `results`."""
-    for index in itertools.product(*map(range, results.shape[:-2])):
-        results[index] = call(*(stack[index].detach() for stack in stacks))
+def _each(call: Any, results: Any, *stacks: Tensor) -> Any:
+    """Sets the parts of `results` for each matrix to `call` of the matrices of `stacks`, and returns `results`."""
+    for index in itertools.product(*map(range, results[0].shape[:-2])):
+        for result, part in zip(results, call(*(stack[index].detach() for stack in stacks))):
+            result[index] = part
     return results
 
 
@@ -514,6 +614,28 @@ def _qr_tangents(Q: Tensor, R: Tensor, complete: bool, dA: Tensor) -> tuple[Tens
     return dQ, dR
 
 
+def _moved(A: Tensor, P: Tensor) -> Tensor:
+    """Returns A[:, P] for each matrix of a stack."""
+    return A.gather(-1, P.unsqueeze(-2).expand(A.shape))
+
+
+def _known_full_rank(Q: Tensor, R: Tensor) -> Tensor:
+    """Returns R with pivots, if no entry of its diagonal is 0 up to rounding errors."""
+    pivots = R.diagonal(dim1=-2, dim2=-1).detach().abs()
+    least = max(Q.shape[-2], R.shape[-1]) * torch.finfo(R.dtype).eps
+    return _full_rank_operator(R, (pivots <= least * pivots[..., :1]).sum(-1))
+
+
+def _pivoted_qr_gradients(
+    Q: Tensor, R: Tensor, P: Tensor, complete: bool, gQ: Tensor | None, gR: Tensor | None, _: Any
+) -> tuple[Tensor]:
+    return (_moved(_qr_gradients(Q, _known_full_rank(Q, R), complete, gQ, gR)[0], P.argsort(-1)),)
+
+
+def _pivoted_qr_tangents(Q: Tensor, R: Tensor, P: Tensor, complete: bool, dA: Tensor) -> tuple[Tensor, Tensor, None]:
+    return *_qr_tangents(Q, _known_full_rank(Q, R), complete, _moved(dA, P)), None
+
+
 def _refuse_complete() -> None:
     raise RuntimeError("The derivative of quoin.torch.qr is not implemented for mode='complete' and M > N")
 
@@ -614,7 +736,51 @@ def _solve_tangents(
     return dX, C - A @ dX
 
 
+def _factored_at_full_rank(A: Tensor, X: Tensor, rank: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns A, and Q and R of A, or of Aᵀ if A is wide. A matrix whose X is not finite counts as one of full rank."""
+    m, n = A.shape[-2:]
+    A = _full_rank_operator(A, (min(m, n) - rank) * X.detach().isfinite().flatten(-2).all(-1))
+    return A, *_thin_qr(A if m >= n else A.mT)
+
+
+def _any_rank_gradients(
+    A: Tensor, B: Tensor, X: Tensor, E: Tensor, rank: Tensor, rcond: float, gX: Tensor | None, gE: Tensor | None, _: Any
+) -> tuple[Tensor | None, ...]:
+    A, Q, R = _factored_at_full_rank(A, X, rank)
+    return _solve_gradients(A, B, Q, R, X, E, gX, gE)[:2]
+
+
+def _any_rank_tangents(
+    A: Tensor, B: Tensor, X: Tensor, E: Tensor, rank: Tensor, rcond: float, dA: Tensor | None, dB: Tensor | None
+) -> tuple[Tensor, Tensor, None]:
+    A, Q, R = _factored_at_full_rank(A, X, rank)
+    return *_solve_tangents(A, B, Q, R, X, E, dA, dB, None, None), None
+
+
 _complete_qr = _define("qr(Tensor A, bool complete) -> (Tensor, Tensor)", _qr, _fake_qr, slice(1, 3), _qr_gradients, _qr_tangents)
+_full_rank_operator = _define(
+    "of_full_rank(Tensor A, Tensor missing) -> Tensor",
+    _of_full_rank,
+    lambda A, missing: _empty(A, *A.shape[-2:]),
+    gradients=lambda gA: (gA, None),
+    tangents=lambda dA, _: dA,
+)
+_pivoted_operator = _define(
+    "pivoted_qr(Tensor A, bool complete) -> (Tensor, Tensor, Tensor)",
+    _pivoted_qr,
+    _fake_pivoted_qr,
+    slice(1, 4),
+    _pivoted_qr_gradients,
+    _pivoted_qr_tangents,
+)
+_any_rank_operator = _define(
+    "lstsq(Tensor A, Tensor B, float rcond) -> (Tensor, Tensor, Tensor)",
+    _any_rank,
+    _fake_any_rank,
+    slice(0, 5),
+    _any_rank_gradients,
+    _any_rank_tangents,
+)
 _r_operator = _define(
     "r(Tensor A) -> Tensor",
     _r,

@@ -7,6 +7,8 @@
 #include <xla/ffi/api/ffi.h>
 
 #include <map>
+#include <span>
+#include <vector>
 
 #include "bindings.hpp"
 #include "devices.hpp"
@@ -158,6 +160,53 @@ ffi::Error r_alone(Caller<D> caller, Stack A, StackResult R) {
     });
 }
 
+/// Matrix b of `to`, a column, := the numbers x in type T.
+template <class T, class D>
+void put_numbers(Context<D>& ctx, std::span<const Index> x, const BatchView<T, D>& to, Index b) {
+    const std::vector<T> numbers(x.begin(), x.end());
+    const MatrixView<const T> from(numbers.data(), to.rows(b), 1);
+    const MatrixView<T, D> column(to.data(b), to.rows(b), 1);
+    if constexpr (std::is_same_v<D, Host>) {
+        copy<T>(ctx, from, column);
+    } else {
+        copy_to_device<T>(ctx, from, column);
+    }
+}
+
+/// Writes Q, R and the permutation P, as numbers of A's type and of shape (..., N, 1), of A(:, P) = QR. Waits on a GPU.
+template <class D>
+ffi::Error pivoted_qr(Caller<D> caller, Stack A, StackResult Q, StackResult R, StackResult P) {
+    return run(caller, A, [&]<class T>(Context<D>& ctx, T) {
+        const auto As = matrices<const T, D>(A);
+        const auto Qs = matrices<T, D>(*Q), Rs = matrices<T, D>(*R);
+        const auto Ps = matrices<T, D>(*P);
+        Options options = unchecked(QForm::Explicit);
+        options.pivoting = Pivoting{};
+        for (Index b = 0; b < As.count(); ++b) {
+            const Matrix<T, D> A_b = copy_of<T, D>(ctx, As, b);
+            const QR<T, D> f = qr<T, D>(ctx, A_b.view(), options);
+            put<T, D>(ctx, f.r(ctx).view(), Rs, b);
+            put<T, D>(ctx, f.form_q(ctx).view(), Qs, b);
+            put_numbers<T, D>(ctx, f.permutation(), Ps, b);
+        }
+    });
+}
+
+/// Writes the X of least norm that minimises ‖AX − B‖, and the rank as a number of A's type and of shape (..., 1, 1),
+/// which has no meaning if X is NaN. Singular values up to `rcond` times the largest count as zero. Waits on a GPU.
+template <class D>
+ffi::Error lstsq(Caller<D> caller, Stack A, Stack B, StackResult X, StackResult rank, double rcond) {
+    return run(caller, A, [&]<class T>(Context<D>& ctx, T) {
+        const auto found = least_squares<T, D>(ctx, matrices<const T, D>(A), matrices<const T, D>(B), {.rcond = rcond},
+                                               unchecked(QForm::Any));
+        const auto Xs = matrices<T, D>(*X), ranks = matrices<T, D>(*rank);
+        for (Index b = 0; b < Xs.count(); ++b) {
+            put<T, D>(ctx, found.X[b], Xs, b);
+            put_numbers<T, D>(ctx, {&found.ranks[b], 1}, ranks, b);
+        }
+    });
+}
+
 /// Writes V_R and tau, which has shape (..., k, 1).
 template <class D>
 ffi::Error geqrf(Caller<D> caller, Stack A, StackResult V_R, StackResult tau) {
@@ -186,6 +235,15 @@ template <class D>
 nb::dict targets_of() {
     XLA_FFI_DEFINE_HANDLER(qr_target, thin_qr<D>);
     XLA_FFI_DEFINE_HANDLER(r_target, r_alone<D>);
+    XLA_FFI_DEFINE_HANDLER(pivoted_qr_target, pivoted_qr<D>);
+    XLA_FFI_DEFINE_HANDLER(lstsq_target, lstsq<D>,
+                           ffi::Ffi::Bind()
+                               .Ctx<Caller<D>>()
+                               .template Arg<Stack>()
+                               .template Arg<Stack>()
+                               .template Ret<ffi::AnyBuffer>()
+                               .template Ret<ffi::AnyBuffer>()
+                               .template Attr<double>("rcond"));
     XLA_FFI_DEFINE_HANDLER(geqrf_target, geqrf<D>);
     XLA_FFI_DEFINE_HANDLER(apply_q_target, (apply_q<D, Op::None>));
     XLA_FFI_DEFINE_HANDLER(apply_qt_target, (apply_q<D, Op::Transpose>));
@@ -195,6 +253,8 @@ nb::dict targets_of() {
     };
     add("qr", qr_target);
     add("r", r_target);
+    add("pivoted_qr", pivoted_qr_target);
+    add("lstsq", lstsq_target);
     add("geqrf", geqrf_target);
     add("apply_q", apply_q_target);
     add("apply_qt", apply_qt_target);

@@ -24,7 +24,8 @@ std::optional<Pivoting> pivoting_of(const nb::object& given) {
     constexpr Pivots kinds[] = {Pivots::Auto, Pivots::Greedy, Pivots::Randomized, Pivots::Strong};
     return Pivoting{.kind = parse_name<Pivots>("pivoting", kinds, given[0]),
                     .max_rank = nb::cast<Index>(given[1]),
-                    .relative_tolerance = nb::cast<double>(given[2])};
+                    .relative_tolerance = nb::cast<double>(given[2]),
+                    .relative_frobenius = nb::cast<double>(given[3])};
 }
 
 }  // namespace quoin::python

@@ -33,7 +33,7 @@ Options options_of(const nb::object& method, bool check_finite);
 /// Returns options with the method called `method` and the form of Q called `q`.
 Options options_of(const nb::object& method, const nb::object& q, bool check_finite = true, bool verify = false);
 
-/// Returns the column pivoting that (kind, rank, rtol) describes: rank 0 and rtol 0 are no limits. Nothing for None.
+/// Returns the column pivoting that (kind, rank, rtol, rtol_frobenius) describes: 0 is no limit. Nothing for None.
 std::optional<Pivoting> pivoting_of(const nb::object& given);
 
 }  // namespace quoin::python

@@ -56,9 +56,9 @@ OPTIONS = {
     quoin.qr: "mode:name method:name threads:integer check_finite:flag positive:flag",
     quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name positive:flag",
     quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag",
-    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number",
-    quoin.interpolative: "rank:integer rtol:number pivoting:name threads:integer check_finite:flag",
-    quoin.cur: "rank:integer rtol:number pivoting:name threads:integer check_finite:flag",
+    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number rtol_frobenius:number",
+    quoin.interpolative: "rank:integer rtol:number rtol_frobenius:number pivoting:name threads:integer check_finite:flag",
+    quoin.cur: "rank:integer rtol:number rtol_frobenius:number pivoting:name threads:integer check_finite:flag",
     quoin.qr_insert: "k:integer which:name threads:integer check_finite:flag",
     quoin.qr_delete: "k:integer p:integer which:name threads:integer check_finite:flag",
     quoin.qr_update: "threads:integer check_finite:flag",
@@ -82,7 +82,7 @@ OPTIONS = {
 BAD = {"name": (NAMES, quoin.InvalidArgument), "number": (NUMBERS, TypeError), "integer": (INTEGERS, TypeError),
        "flag": (FLAGS, TypeError), "function": ((1, "f", [len]), TypeError)}
 # None is the default of these
-OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback", "divergence", "until", "memory", "host_memory", "rank", "rtol"}
+OPTIONAL = {"threads", "rcond", "lam", "mu", "tol", "max_rank", "n_components", "exponents", "callback", "divergence", "until", "memory", "host_memory", "rank", "rtol", "rtol_frobenius"}
 
 
 def clear(error, option):

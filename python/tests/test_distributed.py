@@ -107,11 +107,23 @@ def test_least_squares_are_those_of_the_whole(rng, dtype, size):
             np.testing.assert_allclose(part.residual_norms, np.linalg.norm(A @ x - b, axis=0), rtol=500 * u)
             assert part.condition >= 1 and np.array_equal(part.x, parts[0].x)
     # what rcond and another rank's rows change
-    singular = np.repeat(A[:, :1], 3, axis=1)
-    for e in on_ranks(size, lambda ranks: quoin.distributed.lstsq(singular[rows[ranks.rank]], B[rows[ranks.rank]], ranks)):
-        assert isinstance(e, quoin.RankDeficient)
-    for e in on_ranks(size, lambda ranks: quoin.distributed.lstsq(A[rows[ranks.rank]], B[rows[ranks.rank]], ranks, rcond=0.9)):
-        assert isinstance(e, quoin.RankDeficient)
+    singular = np.column_stack([A[:, :2], A[:, :1] + A[:, 1:2]])
+    x, squares, rank, s = np.linalg.lstsq(singular.astype(float), B.astype(float), rcond=1e-5)
+    assert rank == 2
+
+    def solved(ranks):
+        mine = singular[rows[ranks.rank]], B[rows[ranks.rank]]
+        return quoin.distributed.lstsq(*mine, ranks), quoin.distributed.factor(mine[0], ranks).lstsq(mine[1])
+
+    for part in [found for both in on_ranks(size, solved) for found in both]:
+        assert part.rank == 2 and len(part.dependent) == 1
+        np.testing.assert_allclose(part.x, x, rtol=0, atol=500 * u)
+        np.testing.assert_allclose(part.residual_norms, np.linalg.norm(singular @ x - B, axis=0), rtol=500 * u)
+        np.testing.assert_allclose(part.s, s, rtol=0, atol=500 * u * s[0])
+    for matrix, options in ((singular, {}), (A, {"rcond": 0.9})):
+        for call in (quoin.distributed.lstsq, lambda a, b, ranks, **options: quoin.distributed.factor(a, ranks).lstsq(b, **options)):
+            refused = on_ranks(size, lambda ranks: call(matrix[rows[ranks.rank]], B[rows[ranks.rank]], ranks, deficient="error", **options))
+            assert all(isinstance(e, quoin.RankDeficient) for e in refused)
     for e in on_ranks(size, lambda ranks: quoin.distributed.lstsq(A[rows[ranks.rank]], B[:7], ranks)):
         assert isinstance(e, quoin.InvalidArgument)
 

@@ -12,6 +12,7 @@ import tomllib
 import numpy as np
 import pytest
 
+import quoin
 from laws import assert_orthonormal, assert_product, assert_upper, bound, wide
 
 jax = pytest.importorskip("jax")
@@ -119,6 +120,58 @@ def test_lstsq(shape, dtype, normal):
         assert np.all(np.abs(np.sqrt(residuals) - np.sqrt((r**2).sum(-2))) <= bound(np.asarray(A)) * scale[..., 0])
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, *EMPTY, (1, 1), (300, 20), (20, 300)], ids=str)
+@pytest.mark.parametrize("dtype, compiled", [(np.float32, True), (np.float64, False)])
+def test_pivoting(shape, dtype, compiled, normal):
+    A = normal(*shape, dtype=dtype) * jnp.linspace(0.1, 1, shape[-1], dtype=dtype)
+    qr = jax.jit(qj.qr, static_argnames="pivoting") if compiled else qj.qr
+    Q, R, P = map(np.asarray, qr(A, pivoting=True))
+    k = min(shape[-2:])
+    assert (Q.shape, R.shape, P.shape, Q.dtype) == ((*shape[:-1], k), (*shape[:-2], k, shape[-1]), (*shape[:-2], shape[-1]), dtype)
+    assert np.array_equal(np.sort(P), np.broadcast_to(np.arange(shape[-1]), P.shape))
+    assert_orthonormal(Q)
+    assert_product(Q, R, np.take_along_axis(np.asarray(A), P[..., None, :], -1))
+    assert_upper(R)
+    for index in np.ndindex(shape[:-2]):
+        alone = quoin.qr(np.asarray(A)[index], pivoting=True)
+        assert np.array_equal(alone.R, R[index]) and np.array_equal(alone.P, P[index])
+
+
+@pytest.mark.parametrize("m, n, rank", [(9, 4, 2), (4, 4, 3), (4, 9, 3), (5, 3, 0), (200, 20, 19), (12, 5, 4)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_rank(m, n, rank, dtype, rng, normal):
+    A = (rng.integers(-2, 3, (m, rank)) @ rng.integers(-2, 3, (rank, n))).astype(dtype)
+    s = np.linalg.svd(A.astype(float), compute_uv=False)
+    assert np.count_nonzero(s > 1e-10 * s[0]) == rank
+    kappa, B = s[0] / s[rank - 1] if rank else 1.0, normal(m, 2, dtype=dtype)
+    x, residuals, found, _ = qj.lstsq(A, B, 1e-5)
+    inverse = np.linalg.pinv(A.astype(float), rcond=1e-10)
+    exact = inverse @ np.asarray(B, float)
+    rest = np.linalg.norm(np.asarray(B, float) - A @ exact, axis=0)
+    # Wedin (1973)
+    allowed = 4 * bound(A) * kappa * (np.linalg.norm(exact, axis=0) + kappa * rest / max(1, np.linalg.norm(A)))
+    assert x.dtype == dtype and np.all(np.linalg.norm(x - exact, axis=0) <= allowed)
+    assert found == rank == qj.matrix_rank(A)
+    terms = np.linalg.norm(np.asarray(B, float), axis=0) + np.linalg.norm(A) * np.linalg.norm(exact, axis=0)
+    assert np.all(np.abs(np.sqrt(np.asarray(residuals, float)) - rest) <= 4 * bound(A) * terms)
+    assert np.linalg.norm(qj.pinv(A) - inverse) <= 4 * bound(A) * kappa * np.linalg.norm(inverse)
+    # beside a matrix of full rank, and one with NaN
+    stack = jnp.stack([A, normal(m, n, dtype=dtype), jnp.full_like(A, jnp.nan)])
+    for solved in (qj.lstsq(stack, B, 1e-5), jax.jit(jax.vmap(lambda A: qj.lstsq(A, B, 1e-5)))(stack)):
+        assert solved.rank.tolist() == [rank, min(m, n), 0] and np.isnan(solved.x[2]).all()
+        assert np.all(np.linalg.norm(solved.x[0] - exact, axis=0) <= allowed)
+    assert qj.matrix_rank(stack[:2]).tolist() == [rank, min(m, n)]
+
+
+def test_the_tolerance_decides_the_rank():
+    A, b = jnp.diag(jnp.array([1, 1e-3, 1e-6])), jnp.ones(3)
+    for rcond, rank in ((1e-15, 3), (1e-4, 2), (1e-2, 1), (1, 0)):
+        expected = np.array([1, 1e3, 1e6]) * (np.arange(3) < rank)
+        x, _, found, _ = qj.lstsq(A, b, rcond)
+        assert found == rank == qj.matrix_rank(A, rcond) and np.allclose(x, expected, rtol=1e-12, atol=0)
+        assert np.allclose(qj.pinv(A, rcond), np.diag(expected), rtol=1e-12, atol=0)
+
+
 def test_nan_propagates_and_stays_in_its_matrix(normal):
     A = normal(3, 20, 4)
     Q, R = qj.qr(A.at[1, 5, 2].set(jnp.nan))
@@ -175,6 +228,33 @@ def test_gradients_agree_with_jax(shape, normal):
 
     ours, theirs = (jax.grad(loss)(A, qr) for qr in (qj.qr, jnp.linalg.qr))
     assert np.allclose(ours, theirs, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (3, 5)], ids=str)
+def test_derivatives_with_pivots_and_of_any_rank(shape, normal):
+    A, W = of_condition_2(normal(*shape)), normal(shape[0], min(shape))
+    P = qj.qr(A, pivoting=True).P
+
+    def of_factors(Q, R):
+        return (Q * Q[:1] * W).sum() + jnp.sin(R * R[:, :1]).sum()
+
+    def of_lstsq(lstsq):
+        return lambda A: jnp.sin(lstsq(A, W * A[:, :1]).x).sum()
+
+    pairs = [(lambda A: of_factors(*qj.qr(A, pivoting=True)[:2]), lambda A: of_factors(*qj.qr(A[:, P]))),
+             (of_lstsq(lambda A, b: qj.lstsq(A, b, 1e-9)), of_lstsq(qj.lstsq)),
+             (lambda A: jnp.sin(qj.pinv(A)).sum(), lambda A: jnp.sin(jnp.linalg.pinv(A)).sum())]  # fmt: skip
+    for ours, theirs in pairs:
+        assert np.allclose(jax.jit(jax.grad(ours))(A), jax.grad(theirs)(A), rtol=1e-9, atol=1e-9)
+        assert np.allclose(jax.jvp(ours, (A,), (A,))[1], jax.jvp(theirs, (A,), (A,))[1], rtol=1e-9, atol=1e-9)
+        second = [jax.jvp(jax.grad(f), (A,), (A,))[1] for f in (ours, theirs)]
+        assert np.allclose(*second, rtol=1e-7, atol=1e-7)
+        stack = jnp.stack([A, 2 * A])
+        assert np.allclose(jax.vmap(jax.grad(ours))(stack)[1], jax.grad(ours)(2 * A))
+        # each matrix without full rank has a derivative of NaN alone
+        for transform in (jax.grad, jax.jacfwd):
+            G = jax.vmap(transform(ours))(stack.at[1].set(1))
+            assert np.isnan(G[1]).all() and np.allclose(G[0], jax.grad(theirs)(A), rtol=1e-9, atol=1e-9)
 
 
 def test_what_has_no_derivative(normal):
@@ -284,6 +364,9 @@ def test_bad_input_is_refused(normal):
         lambda: qj.apply_q(a, taus, A[:5]),
         lambda: qj.apply_q(a, taus, A, left=False),
         lambda: qj.lstsq(A, A[:5]),
+        lambda: qj.lstsq(A, A, 2.0),
+        lambda: qj.pinv(A, -1.0),
+        lambda: qj.qr(A, "complete", pivoting=True),
     ]:
         with pytest.raises(ValueError, match="quoin.jax"):
             call()

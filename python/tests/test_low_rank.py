@@ -26,7 +26,7 @@ def test_exact_rank(rng, shape, pivoting, order, dtype):
     assert columns.shape == (5,) and X.shape == (5, shape[1]) and X.dtype == dtype
     assert np.array_equal(X[:, columns], np.eye(5))
     assert norm(A - wide(A[:, columns]) @ wide(X)) <= units * norm(A[:, columns], X)
-    for limit in ({}, {"rank": 5}, {"rtol": 1e-4}):
+    for limit in ({}, {"rank": 5}, {"rtol": 1e-4}, {"rtol_frobenius": 1e-4}):
         columns, rows, U = quoin.cur(A, **limit, pivoting=pivoting)
         assert columns.shape == rows.shape == (5,) and U.shape == (5, 5)
         error = norm(A - wide(A[:, columns]) @ wide(U) @ wide(A[rows]))
@@ -58,7 +58,7 @@ def test_truncated_svd(rng, shape, dtype):
 @pytest.mark.parametrize("shape", [(60, 40), (40, 60), (500, 20)])
 def test_qr_stops_at_a_limit(rng, shape, pivoting, dtype):
     A = of_rank(rng, *shape, 5, dtype)
-    for limit in ({"rank": 5}, {"rtol": 1e-4}):
+    for limit in ({"rank": 5}, {"rtol": 1e-4}, {"rtol_frobenius": 1e-4}):
         Q, R, P = quoin.qr(A, pivoting=pivoting, positive=True, **limit)
         assert Q.shape == (shape[0], 5) and R.shape == (5, shape[1]) and np.all(np.diag(R) > 0)
         assert_orthonormal(Q)
@@ -66,6 +66,20 @@ def test_qr_stops_at_a_limit(rng, shape, pivoting, dtype):
         r, p = quoin.qr(A, "r", pivoting=pivoting, **limit)
         assert r.shape == R.shape and np.array_equal(np.sort(p), np.arange(shape[1]))
     assert quoin.qr(A, pivoting=pivoting, rank=2).R.shape == (2, shape[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_frobenius_norm_of_what_is_left(rng, dtype):
+    A = rng.standard_normal((300, 200)).astype(dtype)  # its columns have nearly the same norm
+    for tolerance in (0.9, 0.5, 0.1):
+        Q, R, P = quoin.qr(A, pivoting="greedy", rtol_frobenius=tolerance)
+        left = lambda k: norm(wide(A[:, P]) - wide(Q[:, :k]) @ wide(R[:k])) / norm(A)
+        assert left(len(R)) <= tolerance + bound(A)
+        assert left(len(R) - 1) > tolerance - bound(A)  # one column fewer leaves too much
+        assert len(R) != len(quoin.qr(A, pivoting="greedy", rtol=tolerance).R)
+        columns, X = quoin.interpolative(A, pivoting="greedy", rtol_frobenius=tolerance)
+        assert np.array_equal(columns, P[: len(R)])
+        assert quoin.svd(A, compute_uv=False, rtol_frobenius=tolerance).size < 200
 
 
 def test_zero_and_empty_matrices(rng):
@@ -81,7 +95,7 @@ def test_limits_out_of_their_domain(rng, function):
     A = rng.standard_normal((8, 5))
     for options, words in [
         ({"rank": 6}, "at most min"), ({"rank": 0}, "at least 1"), ({"rtol": -1}, "rtol must not be negative"),
-        ({"rtol": np.nan}, "rtol must be a number"),
+        ({"rtol": np.nan}, "rtol must be a number"), ({"rtol_frobenius": -1}, "rtol_frobenius must not be negative"),
     ]:
         with pytest.raises(quoin.InvalidArgument, match=words):
             function(A, **options)

@@ -9,7 +9,7 @@ import pytest
 import quoin
 import quoin.distributed
 from quoin._arrays import unconverted
-from laws import assert_orthonormal, assert_product, assert_upper
+from laws import assert_orthonormal, assert_product, assert_upper, bound
 
 torch = pytest.importorskip("torch")
 qt = pytest.importorskip("quoin.torch")
@@ -82,6 +82,10 @@ def test_derivatives_under_autocast_are_float32s(shape, device):
         lambda A: qt.orthonormalize(A).sin().sum(),
         lambda A: qt.lstsq(A, B * A[:, :1]).solution.sin().sum(),
         lambda A: (qt.lstsq(A, B).residuals + 0 * A.sum()).sum(),
+        lambda A: qt.qr(A, pivoting=True).Q.sin().sum() + qt.qr(A, pivoting=True).R.cos().sum(),
+        lambda A: qt.lstsq(A, B * A[:, :1], driver="gelsy").solution.sin().sum(),
+        lambda A: (qt.lstsq(A, B, driver="gelsy").residuals + 0 * A.sum()).sum(),
+        lambda A: qt.pinv(A).sin().sum(),
     ]
     if shape[0] >= shape[1]:
         functions.append(lambda A: qt.householder_product(A / 9, A[0] / 9).sin().sum())
@@ -145,6 +149,77 @@ def test_lstsq(shape, device):
         assert ours.rank.numel() == ours.singular_values.numel() == 0
 
 
+EMPTY = [(0, 3), (3, 0), (0, 4, 3), (2, 0, 3), (2, 3, 0)]
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, *EMPTY, (1, 1), (700, 30), (40, 300)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
+def test_pivoting(shape, dtype, device):
+    A = normal(*shape, dtype=dtype, device=device) * torch.linspace(0.1, 1, shape[-1], dtype=dtype, device=device)
+    m, n = shape[-2:]
+    for mode, k in (("reduced", min(m, n)), ("complete", m)):
+        Q, R, P = qt.qr(A, mode, pivoting=True)
+        assert (Q.shape, R.shape, P.shape) == ((*shape[:-1], k), (*shape[:-2], k, n), (*shape[:-2], n))
+        assert (Q.dtype, R.dtype, P.dtype) == (dtype, dtype, torch.int64) and Q.device == R.device == P.device == A.device
+        assert torch.equal(P.sort(-1).values, torch.arange(n, device=device).expand_as(P))
+        assert_orthonormal(host(Q))
+        assert_product(host(Q), host(R), host(A.gather(-1, P.unsqueeze(-2).expand_as(A))))
+        assert_upper(host(R))
+    empty, r, p = qt.qr(A, "r", pivoting=True)
+    assert empty.shape == (0,) and torch.equal(p, P) and torch.equal(r, qt.qr(A, pivoting=True).R)
+    if A.numel() > 0:
+        alone = [quoin.qr(one, pivoting=True) for one in A.reshape(-1, m, n)]
+        for one, mine, order in zip(alone, r.reshape(-1, *r.shape[-2:]), P.reshape(-1, n)):
+            assert torch.equal(one.R, mine) and np.array_equal(one.P, order.cpu())
+    assert qt.qr(A, pivoting=True, dtype=torch.float16).R.dtype == torch.float16
+
+
+def deficient(m, n, rank, device, dtype=F64):
+    """A matrix of integers, of this rank exactly, and its condition without the singular values that are 0."""
+    L, R = torch.randint(-2, 3, (m, rank)), torch.randint(-2, 3, (rank, n))
+    A = (L @ R).to(dtype).to(device)
+    s = torch.linalg.svdvals(A.cpu().double())
+    assert int((s > 1e-10 * s[:1]).sum()) == rank
+    return A, float(s[0] / s[rank - 1]) if rank else 1.0
+
+
+@pytest.mark.parametrize("m, n, rank", [(9, 4, 2), (4, 4, 3), (4, 9, 3), (5, 3, 0), (200, 20, 19), (12, 5, 5)])
+@pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
+def test_any_rank(m, n, rank, dtype, device):
+    A, kappa = deficient(m, n, rank, device, dtype)
+    B = normal(m, 2, dtype=dtype, device=device)
+    X, residuals, found, values = qt.lstsq(A, B, driver="gelsy")
+    inverse = torch.linalg.pinv(A.cpu().double(), rtol=1e-10)
+    exact = inverse @ B.cpu().double()
+    rest = (B.cpu().double() - A.cpu().double() @ exact).norm(dim=0)
+    # Wedin (1973)
+    allowed = 4 * bound(host(A)) * kappa * (exact.norm(dim=0) + kappa * rest / max(1, A.norm().item()))
+    assert ((X.cpu().double() - exact).norm(dim=0) <= allowed).all() and found == rank == qt.matrix_rank(A) and values.numel() == 0
+    assert residuals.shape == ((2,) if m > n else (0,))
+    if m > n:
+        terms = B.cpu().double().norm(dim=0) + A.cpu().double().norm() * exact.norm(dim=0)
+        assert ((residuals.cpu().double().sqrt() - rest).abs() <= 4 * bound(host(A)) * terms).all()
+    assert (qt.pinv(A).cpu().double() - inverse).norm() <= 4 * bound(host(A)) * kappa * inverse.norm()
+    # beside a matrix of full rank, and one with NaN
+    other = normal(m, n, dtype=dtype, device=device)
+    stack = torch.stack([A, other, torch.full_like(A, torch.nan), A])
+    of_stack = qt.lstsq(stack, B, driver="gelsy")
+    assert of_stack.rank.tolist() == [rank, min(m, n), 0, rank] and of_stack.solution[2].isnan().all()
+    assert ((of_stack.solution[[0, 3]].cpu().double() - exact).norm(dim=-2) <= allowed).all()
+    assert qt.matrix_rank(stack[:2]).tolist() == [rank, min(m, n)]
+    for call in (lambda A: qt.lstsq(A, B, driver="gelsy").solution, lambda A: qt.lstsq(A, B, driver="gelsy").rank, qt.pinv, qt.matrix_rank):
+        assert torch.allclose(torch.vmap(call)(stack[:2]), torch.stack([call(A), call(other)]), rtol=1e-4, atol=1e-5)
+
+
+def test_the_tolerance_decides_the_rank(device):
+    A, b = torch.diag(torch.tensor([1, 1e-3, 1e-6], dtype=F64, device=device)), torch.ones(3, dtype=F64, device=device)
+    for rcond, rank in ((None, 3), (1e-4, 2), (1e-2, 1), (1, 0)):
+        found = qt.lstsq(A, b, rcond, driver="gelsy")
+        expected = torch.tensor([1, 1e3, 1e6], dtype=F64, device=device) * (torch.arange(3, device=device) < rank)
+        assert found.rank == rank == qt.matrix_rank(A, rtol=rcond) and torch.allclose(found.solution, expected, rtol=1e-12, atol=0)
+        assert torch.allclose(qt.pinv(A, rtol=rcond), expected.diag(), rtol=1e-12, atol=0)
+
+
 # ---- derivatives -----------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +234,9 @@ def test_gradients_of_first_and_second_order(shape, device):
     A = normal(*shape, device=device, grad=True)
     m, n = shape[-2:]
     functions = [lambda A: qt.qr(A), lambda A: qt.qr(A, "r").R, qt.orthonormalize]
+    of_any_rank = len(shape) < 4  # a fourth dimension adds time alone
+    if of_any_rank:
+        functions += [lambda A: qt.qr(A, pivoting=True)[:2], qt.pinv]
     if m <= n:
         functions.append(lambda A: qt.qr(A, "complete"))
     for function in functions:
@@ -166,8 +244,9 @@ def test_gradients_of_first_and_second_order(shape, device):
         assert torch.autograd.gradgradcheck(function, A, check_fwd_over_rev=True)
     B = normal(*shape[:-1], 2, device=device, grad=True)
     outputs = slice(0, 2 if m > n else 1)
-    assert torch.autograd.gradcheck(lambda A, B: qt.lstsq(A, B)[outputs], (A, B), check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(lambda A, B: qt.lstsq(A, B)[outputs], (A, B), check_fwd_over_rev=True)
+    for driver in ("gels", "gelsy")[: 1 + of_any_rank]:
+        assert torch.autograd.gradcheck(lambda A, B: qt.lstsq(A, B, driver=driver)[outputs], (A, B), check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(lambda A, B: qt.lstsq(A, B, driver=driver)[outputs], (A, B), check_fwd_over_rev=True)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[-2] >= shape[-1]], ids=str)
@@ -261,6 +340,14 @@ def nested(of):
         yield (lambda A: (qt.householder_product(A, tau * A[0]).sin() * A).sum(),
                lambda A: (reflected(A, tau * A[0], eye, False).sin() * A).sum())  # fmt: skip
 
+    def pivoted(A):
+        P = qt.qr(A, pivoting=True).P
+        return torch.linalg.qr(A.gather(-1, P.unsqueeze(-2).expand(A.shape)))
+
+    yield by(lambda A: qt.qr(A, pivoting=True)[:2]), by(pivoted)
+    yield tuple(lambda A, s=s: s(A, b * A[:, :1], driver="gelsy").solution.sin().sum() for s in (qt.lstsq, torch.linalg.lstsq))
+    yield tuple(lambda A, p=p: (p(A) * p(A)[:1] * W.mT[: A.shape[1]].sum()).sum() for p in (qt.pinv, torch.linalg.pinv))
+
 
 DERIVATIVES = {
     "grad": lambda f: lambda A: (torch.func.grad(f)(A) * A.cos()).sum(),
@@ -307,6 +394,7 @@ def test_nested_derivatives_compile(path):
     torch.manual_seed(4)
     A = normal(4, 3)
     functions = [ours for ours, _ in nested(A)][:5:2]  # qr, orthonormalize, apply_q
+    functions += [ours for ours, _ in nested(A)][-3:]  # pivots and any rank
     functions.append(lambda A: (qt.qr(A, "r").R ** 2).sin().sum() + qt.lstsq(A, A[:, 0].sin()).residuals.sum())
     compiled = torch.compile(lambda A: [derivative(path, f)(A) for f in functions], fullgraph=True, backend="aot_eager")
     for f, result in zip(functions, compiled(A)):
@@ -340,6 +428,27 @@ def test_what_has_no_derivative(device):
         qt.geqrf(A).tau.sum().backward()
     with pytest.raises(RuntimeError, match="not implemented"):
         torch.func.jvp(lambda A: qt.geqrf(A).tau, (A.detach(),), (A.detach(),))
+    one = torch.ones(6, 3, dtype=F64, device=device)
+    for dependent in (one, 0 * one, torch.stack([A.detach(), one])):
+        b = dependent[..., 0] + 1
+        for call in (lambda A: qt.qr(A, pivoting=True).R.sum(), lambda A: qt.lstsq(A, b, driver="gelsy").solution.sum(),
+                     lambda A: qt.pinv(A).sum(), lambda A: qt.pinv(A.mT).sum()):  # fmt: skip
+            for derivative in (
+                lambda: call(dependent.clone().requires_grad_()).backward(),
+                lambda: torch.func.grad(call)(dependent),
+                lambda: torch.func.jvp(call, (dependent,), (dependent,)),
+                lambda: torch.compile(torch.func.grad(call), fullgraph=True, backend="aot_eager")(dependent),
+            ):
+                with pytest.raises(RuntimeError, match="without full rank"):
+                    derivative()
+
+
+def test_derivatives_with_nan_are_nan(device):
+    A = normal(2, 5, 3, device=device)
+    A[1, 2, 1] = torch.nan
+    for call in (lambda A: qt.qr(A, pivoting=True).R, lambda A: qt.lstsq(A, A[..., :1], driver="gelsy").solution):
+        gradient = torch.func.grad(lambda A: call(A).sum())(A)
+        assert gradient[0].isfinite().all() and gradient[1].isnan().any()
 
 
 # ---- transformations -------------------------------------------------------------------------------------------------
@@ -350,6 +459,8 @@ def test_opcheck(device):
     a, tau = qt.geqrf(A)
     ops = torch.ops.quoin
     for op, arguments in [(ops.qr, (A, False)), (ops.qr, (A, True)), (ops.qr, (A[0].mT, False)), (ops.r, (A,)), (ops.r, (A.mT,)),
+                          (ops.pivoted_qr, (A, False)), (ops.pivoted_qr, (A.mT, True)), (ops.lstsq, (A, C, 1e-9)),
+                          (ops.lstsq, (A.mT, A.mT, 1e-9)), (ops.of_full_rank, (A, torch.zeros(2, device=device))),
                           (ops.geqrf, (A,)), (ops.householder_product, (a, tau)),
                           (ops.householder_product, (a, tau[:, :2])), (ops.apply_q, (a, tau, C, False)), (ops.apply_q, (a, tau, C, True))]:
         for grad in (False, op not in (ops.geqrf, ops.r) and (op != ops.qr or not arguments[1])):
@@ -361,18 +472,20 @@ def test_compiles_as_one_graph(device):
         Q, R = qt.qr(A @ B)
         x = qt.lstsq(A, Q[:, 0]).solution
         a, tau = qt.geqrf(A.detach())
-        return Q, qt.orthonormalize(A).square().sum(), R.diagonal().abs().log().sum() + x.sum(), qt.apply_q(a, tau, Q)
+        pivoted, any_rank = qt.qr(A, pivoting=True), qt.lstsq(A, Q[:, 0], driver="gelsy")
+        return *pivoted, any_rank.solution, any_rank.rank, qt.matrix_rank(A), qt.pinv(A), Q, qt.orthonormalize(A).square().sum(), R.diagonal().abs().log().sum() + x.sum(), qt.apply_q(a, tau, Q)
 
     A, B = normal(20, 5, device=device, grad=True), normal(5, 5, device=device)
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
     for ours, expected in zip(compiled(A, B), step(A, B)):
         assert torch.allclose(ours, expected)
-    gradients = [torch.autograd.grad(f(A, B)[2], A)[0] for f in (compiled, step)]
+    gradients = [torch.autograd.grad(f(A, B)[9] + sum(f(A, B)[i].sin().sum() for i in (1, 3, 6)), A)[0] for f in (compiled, step)]
     assert torch.allclose(*gradients)
-    dynamic = torch.compile(lambda A: qt.qr(A), fullgraph=True, dynamic=True, backend="aot_eager")
-    for m in (5, 9, 13):
-        A = normal(m, 4, device=device)
-        assert torch.equal(dynamic(A).R, qt.qr(A).R)
+    for function in (lambda A: qt.qr(A).R, lambda A: qt.qr(A, pivoting=True).R, lambda A: qt.lstsq(A, A[:, :2].sin(), driver="gelsy").solution):
+        dynamic = torch.compile(function, fullgraph=True, dynamic=True, backend="aot_eager")
+        for m in (5, 9, 13):
+            A = normal(m, 4, device=device)
+            assert torch.equal(dynamic(A), function(A))
 
 
 def test_a_vmap_is_one_batch(device):
@@ -422,6 +535,10 @@ def test_bad_input_is_refused_in_pytorchs_way(device):
         lambda: qt.lstsq(A, A.float()),
         lambda: qt.lstsq(A, A, driver="gelsd"),
         lambda: qt.lstsq(A, A, rcond=0.1),
+        lambda: qt.lstsq(A, A, 2, driver="gelsy"),
+        lambda: qt.pinv(A, rtol=-1),
+        lambda: qt.pinv(A[0]),
+        lambda: qt.matrix_rank(A.long()),
         lambda: qt.lstsq(A, A.to("meta")),
     ]:
         with pytest.raises(RuntimeError, match="quoin|qr received"):

@@ -98,7 +98,8 @@ def step(G: torch.Tensor, P: torch.Tensor) -> torch.Tensor:
     return q @ r + basis + product + quoin.torch.lstsq(P, G).solution
 
 
-quoin.torch.qr(1)  # type: ignore[arg-type]
+pivots: torch.Tensor = quoin.torch.qr(torch.ones(3, 2), pivoting=True).P
+quoin.torch.qr(1)  # type: ignore[call-overload]
 """
 
 

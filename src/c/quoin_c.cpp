@@ -6,6 +6,7 @@
 #include "quoin/least_squares.hpp"
 #include "quoin/plan_fields.hpp"
 #include "quoin/qr.hpp"
+#include "quoin/regression.hpp"
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 #include "quoin/version.hpp"
@@ -68,8 +69,10 @@ Options factor_options(const quoin_options* options) {
         all.pivoting = Pivoting{.kind = static_cast<Pivots>(pivots - QUOIN_PIVOTS_AUTO),
                                 .max_rank = given.max_rank,
                                 .tolerance = given.tolerance,
-                                .relative_tolerance = given.relative_tolerance};
-    } else if (given.max_rank != 0 || given.tolerance != 0 || given.relative_tolerance != 0) {
+                                .relative_tolerance = given.relative_tolerance,
+                                .relative_frobenius = given.relative_frobenius};
+    } else if (given.max_rank != 0 || given.tolerance != 0 || given.relative_tolerance != 0 ||
+               given.relative_frobenius != 0) {
         throw InvalidArgument("max_rank and tolerances belong to column pivoting, and options.pivots is 0 (none)");
     }
     all.positive_diagonal = given.positive_diagonal != 0;
@@ -324,6 +327,40 @@ quoin_status quoin_least_squares(quoin_context* ctx, const quoin_matrix* A, cons
             const auto found =
                 least_squares<T, D>(c, view<T, D>("A", A), columns, solver_options(options), factor_options(options));
             put_solution<T, D>(c, found, to, residual_norms, solution);
+        });
+    });
+}
+
+quoin_status quoin_regression(quoin_context* ctx, const quoin_matrix* A, const quoin_matrix* B, std::int32_t intercept,
+                              double ridge, const double* weights, quoin_fit* fit) {
+    return guarded([&] {
+        require_size("fit", given("fit", fit).size, sizeof(quoin_fit));
+        with_type(ctx, given("A", A).type, [&]<class T, class D>(Context<D>& c, T) {
+            Matrix<T, D> memory;
+            const InputView<T, D> input = view<T, D>("A", A);
+            const MatrixView<const T, D> columns = by_columns(c, view<T, D>("B", B), memory);
+            RegressionOptions options{.intercept = intercept != 0, .ridge = ridge};
+            if (weights) options.weights = {weights, static_cast<std::size_t>(input.rows)};
+            const Regression found = regression<T, D>(c, input, columns, options);
+            quoin_fit to{};
+            std::memcpy(&to, fit, fit->size);
+            to.observations = found.observations;
+            to.rank = found.rank;
+            to.degrees_of_freedom = found.degrees_of_freedom;
+            to.condition = found.condition;
+            for (const auto& [from, array] : {std::pair(&found.coefficients, to.coefficients),
+                                              {&found.standard_errors, to.standard_errors},
+                                              {&found.t_values, to.t_values},
+                                              {&found.p_values, to.p_values},
+                                              {&found.error_bounds, to.error_bounds}})
+                if (array) std::copy_n(from->data(), from->rows() * from->cols(), array);
+            put_numbers(found.residual_norms, to.residual_norms);
+            put_numbers(found.residual_standard_errors, to.residual_standard_errors);
+            put_numbers(found.r_squared, to.r_squared);
+            put_numbers(found.adjusted_r_squared, to.adjusted_r_squared);
+            put_numbers(found.f_values, to.f_values);
+            put_numbers(found.f_p_values, to.f_p_values);
+            answer("fit", to, fit);
         });
     });
 }

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "algorithms/one_matrix/full_rank.hpp"
+#include "algorithms/one_matrix/least_norm.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
 #include "algorithms/ranks/distributed.hpp"
 #include "algorithms/shared/matrix_checks.hpp"
@@ -68,42 +68,53 @@ template <class T, class D>
 LeastSquares<T, D> solve_over_ranks(Context<D>& ctx, JointCall& call, const DistributedFactorization<T, D>& f,
                                     MatrixView<const T, D> B, int e, LeastSquaresOptions solver) {
     Context<Host>& host = host_context(ctx);
-    const Index p = B.cols;
+    const Index n = f.plan.cols, p = B.cols;
     LeastSquares<T, D> solution;
     std::optional<ThinProduct<T, D>> product;
     Matrix<T, D> X;
     Matrix<T> norms, part;
+    Matrix<double> found;  // condition, rank, tolerance, and for each column whether it is dependent
     call.attempt([&] {
         product.emplace(ctx, f, p);
         X = scaled_by_power<T, D>(ctx, -e, B);
-        norms = Matrix<T>(p + 1, 1);
-        part = Matrix<T>(p + 1, 1);
+        norms = Matrix<T>(p, 1);
+        part = Matrix<T>(p, 1);
+        found = Matrix<double>(n + 3, 1);
     });
     call.agree();
-    // 2^-e B = Q₁C₁ + the rest,   R X = C₁,   ‖A x_j − b_j‖ = 2^e ‖rest(:, j)‖
+    // 2^-e B = Q₁C₁ + the rest,   X = R⁺C₁,   ‖A x_j − b_j‖ = 2^e ‖[rest(:, j); (C₁ − R X)(:, j)]‖
     solution.X = product->project(ctx, call, std::move(X), &solution.residual_norms);
     const int root = f.layout.root();
     call.attempt([&] { std::copy_n(solution.residual_norms.data(), p, norms.data()); });
-    norms(p, 0) = 0;
     reduce_entries<T>(call.comm(), host, norms.view(), part.view(), root, call.note(),
                       [](T a, T b) { return std::hypot(a, b); });
     if (f.is_root()) {
         call.attempt(
             [&] {
-                solver.refuse_deficient = true;
+                std::copy_n(norms.data(), p, solution.residual_norms.data());
                 solver.singular_values = false;
-                test_rank<T, D>(ctx, f.R.view(), f.plan.rows, f.plan.cols, solver, solution, f.plan.check_finite,
-                                f.report.perturbed_condition);
-                norms(p, 0) = static_cast<T>(solution.condition);
-                solve_triangle<T>(ctx, Triangle::Upper, Op::None, f.R.view(), solution.X.view());
+                const RankTest test = test_rank<T, D>(ctx, f.R.view(), f.plan.rows, n, solver, solution,
+                                                      f.plan.check_finite, f.report.perturbed_condition);
+                solve_of_any_rank<T, D>(ctx, Op::None, f.R.view(), test, solution);
+                std::copy_n(solution.residual_norms.data(), p, norms.data());
+                set_zero(host, found.view());
+                found(0, 0) = solution.condition;
+                found(1, 0) = static_cast<double>(solution.rank);
+                found(2, 0) = solution.tolerance;
+                for (const Index j : solution.dependent) found(3 + j, 0) = 1;
             },
             JointCall::Of::All);
     }
     call.share<T>(ctx, solution.X.view(), root);
     call.share<T>(host, norms.view(), root);
+    call.share<double>(host, found.view(), root);
     for (Index j = 0; j < p; ++j) solution.residual_norms[j] = std::scalbn(norms(j, 0), e);
-    solution.condition = static_cast<double>(norms(p, 0));
-    solution.rank = std::isnan(solution.condition) ? 0 : f.plan.cols;
+    solution.condition = found(0, 0);
+    solution.rank = static_cast<Index>(found(1, 0));
+    solution.tolerance = found(2, 0);
+    solution.dependent.clear();
+    for (Index j = 0; j < n; ++j)
+        if (found(3 + j, 0) != 0) solution.dependent.push_back(j);
     solution.report = f.report;
     return solution;
 }
@@ -126,7 +137,8 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
                                      {"the number of columns of B", B.cols},
                                      {"the size of an element", sizeof(T)},
                                      {"Options::check_finite", options.check_finite},
-                                     {"rcond (its bits)", std::bit_cast<Index>(solver.rcond)}},
+                                     {"rcond (its bits)", std::bit_cast<Index>(solver.rcond)},
+                                     {"refuse_deficient", solver.refuse_deficient}},
                                     A.rows);
     require_tall("least_squares", std::accumulate(heights.begin(), heights.end(), Index{0}), A.cols);
     RankQRInRange<T, D> factored(ctx, comm, A, options, largest_of_all(ctx, comm, largest));
@@ -148,7 +160,9 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& fac
         f.require_q("least_squares");
         largest = largest_of_rank<T, D>(ctx, B, f.own_rows(), f.plan.check_finite);
     });
-    call.agree({{"the number of columns of B", B.cols}, {"rcond (its bits)", std::bit_cast<Index>(solver.rcond)}});
+    call.agree({{"the number of columns of B", B.cols},
+                {"rcond (its bits)", std::bit_cast<Index>(solver.rcond)},
+                {"refuse_deficient", solver.refuse_deficient}});
     require_tall("least_squares", f.plan.rows, f.plan.cols);
     const int e = std::max(0, min_norm_exponent<T>(largest_of_all(ctx, *f.comm, largest)));
     LeastSquares<T, D> solution = solve_over_ranks<T, D>(ctx, call, f, B, e, solver);
