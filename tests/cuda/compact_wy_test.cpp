@@ -421,9 +421,10 @@ TEST_F(GpuCorrectedProducts, AreAsAccurateAsNativeOnesOnEveryClass) {
                 // without one of the three products it is 2000 and more
                 EXPECT_LE(column_error(by_halves.view(), exact.view()), 2 * error + 64) << error;
                 // H = I of a T of zeros has the same bits by all products
-                if (frobenius_norm<double>(Tf.view()) > 0)
+                if (frobenius_norm<double>(Tf.view()) > 0) {
                     EXPECT_FALSE(same_bits<float>(by_native.view(), by_halves.view()))
                         << "neither is corrected, or both are";
+                }
                 for (Index i = 0; i < m; ++i) ASSERT_EQ(by_halves(i, 3), 0.0f);
                 // and back
                 chosen.apply_q(g, Side::Left, op == Op::None ? Op::Transpose : Op::None, Y.view());
