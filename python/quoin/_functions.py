@@ -629,8 +629,9 @@ def svd(
     if not right_alone:
         compute_uv = flag("compute_uv", compute_uv)
     full, check_finite = flag("full_matrices", full_matrices) and compute_uv, flag("check_finite", check_finite)
-    thin = not (full or right_alone) and rank is None and rtol is None
-    if thin and (short := unconverted(a)) is not None and a.ndim == 2:
+    limits = (rank, rtol, rtol_frobenius)
+    unlimited = all(limit is None for limit in limits)
+    if unlimited and not (full or right_alone) and (short := unconverted(a)) is not None and a.ndim == 2:
         operand, place = short
         result = place.core.svd(operand, compute_uv, method, place.where(threads_number(threads)), check_finite, None)
         return SVDResult(*map(place.give_back, result)) if compute_uv else place.give_back(result[1])
@@ -638,8 +639,7 @@ def svd(
     a, place = located(labels.values)
     a = at_least_2d(to_float(a, "svd"))
     *stack, m, n = a.shape
-    limits = (rank, rtol, rtol_frobenius)
-    xp, unlimited = place.library.xp, all(limit is None for limit in limits)
+    xp = place.library.xp
     if full and not unlimited:
         raise InvalidArgument("rank, rtol and rtol_frobenius leave a thin SVD: leave out full_matrices=True")
     if stack and unlimited and not full and isinstance(place, OnHost):
