@@ -55,7 +55,7 @@ template <class T>
 BatchedSVD<T> svd_of_tall(Context<Host>& ctx, BatchView<const T> A, bool vectors, Options options) {
     BatchedSVD<T> all = allocated<T>(ctx, A, vectors);
     if (A.count() == 0) return all;
-    const Index m = A.rows(0), n = A.cols(0);
+    const Index n = A.cols(0);
     if (!vectors && !options.verify) options.q = QForm::None;
     const BatchedQR<T> f = qr<T, Host>(ctx, A, options);
     Batch<T> R = f.r(ctx);
