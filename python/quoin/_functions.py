@@ -277,9 +277,9 @@ def _pivoted_qr(
     core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, pivots, positive)
     f = Factorization(core, place, n_threads)
     R, P = f.R, np.array(core.permutation, dtype=np.intp)
-    if mode == "complete" and len(R) < len(a):
+    if mode == "complete" and R.shape[0] < a.shape[0]:
         Q, library = f.q[:, :], place.library
-        R = place.give_back(library.put(library.xp.zeros_like(Q[:, : f.shape[1]]), slice(len(R)), R))
+        R = place.give_back(library.put(library.xp.zeros_like(Q[:, : f.shape[1]]), slice(R.shape[0]), R))
     elif mode != "r":
         Q = f.q()
     R = labels.give(R, None, labels.of_columns(P))

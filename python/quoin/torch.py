@@ -21,6 +21,7 @@ checked: NaN and Inf propagate, as in torch.linalg, and no call waits for a GPU.
 import contextlib
 import itertools
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, overload
 
@@ -870,9 +871,10 @@ def _replace_kernels() -> None:
     """Registers the kernels, once and for the life of the process: a kernel that another thread runs must not go."""
     if not hasattr(torch.library, "get_kernel"):
         raise RuntimeError(f"quoin.torch.override needs PyTorch 2.9 or later, and this is {torch.__version__}")
-    with _replacing:
+    with _replacing, warnings.catch_warnings():
         if _replaced:
             return
+        warnings.simplefilter("ignore")  # some versions of PyTorch warn of each kernel that is replaced
         library = torch.library.Library("aten", "IMPL")
         has_cuda = hasattr(_core, "cuda") and torch.backends.cuda.is_built()
         for name, kernel, on_gpus in (

@@ -167,10 +167,13 @@ def test_failures_of_lstsq_are_pytorchs(device):
     A[3, 4] = torch.inf
     messages = []
     for context in (torch.no_grad, qt.override):
-        with context(), pytest.raises(RuntimeError) as error:
-            torch.linalg.lstsq(A, B, driver="gels")
-        messages.append((type(error.value), str(error.value)))
-    assert messages[0] == messages[1]
+        try:
+            with context():
+                torch.linalg.lstsq(A, B, driver="gels")
+            messages.append(None)  # some versions say nothing on a GPU
+        except RuntimeError as error:
+            messages.append((type(error), str(error)))
+    assert messages[0] == messages[1] and (messages[0] or device == "cuda")
     with qt.override():
         for call in (
             lambda: torch.linalg.qr(A[0]),

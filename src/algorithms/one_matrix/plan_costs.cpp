@@ -401,8 +401,8 @@ private:
         return square_ + std::max({most, V + form_stack, wide_q, reflectors() ? reconstruction() : 0});
     }
 
-    /// T and U, and the steps to them: an LU, its triangle, and a product or an inverse.
-    double reconstruction() const { return (on_host ? 5 : 4 + sum) * held(k_ * k_); }
+    /// T and U, an LU and its triangle; on the host its inverse.
+    double reconstruction() const { return (on_host ? 5 : 3 + sum) * held(k_ * k_); }
 
     double by_cholesky() const {
         // R, and the triangles of two passes

@@ -8,17 +8,16 @@
 
 namespace quoin {
 
-/// T = −U S L⁻ᵀ of Q₁ − S = L U: LU holds L below its diagonal, U the upper triangle with zeros below, all n×n.
+/// T = −U S L⁻ᵀ of Q₁ − S = L U: LU holds L below its diagonal, U the upper triangle with zeros below, all n×n. U is
+/// lost.
 template <class T, class D>
-void reconstruct_t(Context<D>& ctx, View<const T, D> LU, View<const T, D> U, View<const T, D> signs, View<T, D> Tf) {
-    const Index n = LU.cols;
+void reconstruct_t(Context<D>& ctx, View<const T, D> LU, View<T, D> U, View<const T, D> signs, View<T, D> Tf) {
     // Tᵀ = −L⁻¹ S Uᵀ
     adjoint<T>(ctx, U, Tf);
     flip_rows<T>(ctx, signs, Tf);
     solve_triangle<T>(ctx, Triangle::UnitLower, Op::None, LU, Tf);
-    Matrix<T, D> Tt(ctx, n, n);
-    adjoint<T>(ctx, Tf, Tt.view());
-    copy_triangle<T>(ctx, Tt.view(), Tf);
+    adjoint<T>(ctx, Tf, U);
+    copy_triangle<T>(ctx, U, Tf);
     negate<T>(ctx, Tf);
 }
 
@@ -44,8 +43,8 @@ void reconstruct_top_in_steps(Context<D>& ctx, View<const T, D> A, View<const Su
     write_certificate(ctx, certificate, state);
     if (state.refused()) return;
     copy_triangle<T>(ctx, LU.view(), upper.view());
-    reconstruct_t<T>(ctx, LU.view(), upper.view(), signs, Tf);
     multiply_upper<T, Sum<T, D>>(ctx, {}, upper.view(), U);
+    reconstruct_t<T>(ctx, LU.view(), upper.view(), signs, Tf);
     flip_rows<T>(ctx, signs, R);
     copy<T>(ctx, LU.view(), V);
     store_triangle<T>(ctx, R, V);
