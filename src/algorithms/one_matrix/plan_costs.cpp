@@ -401,7 +401,7 @@ private:
         return square_ + std::max({most, V + form_stack, wide_q, reflectors() ? reconstruction() : 0});
     }
 
-    /// T and U, an LU and its triangle; on the host its inverse.
+    /// T and U, an LU and its triangle; on the host a copy of that, whose condition is estimated.
     double reconstruction() const { return (on_host ? 5 : 3 + sum) * held(k_ * k_); }
 
     double by_cholesky() const {
