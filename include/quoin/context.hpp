@@ -20,8 +20,8 @@ class Context;
 template <>
 class Context<Host> {
 public:
-    /// `threads` = 0 uses OpenMP's number of threads (OMP_NUM_THREADS, or all cores), at most 4096. Throws
-    /// InvalidArgument if < 0.
+    /// `threads` = 0 uses OpenMP's number of threads (OMP_NUM_THREADS, or all cores within the CPU quota), at most 4096.
+    /// Throws InvalidArgument if < 0.
     explicit Context(int threads = 0);
     Context(Context&&) noexcept;
     Context& operator=(Context&&) noexcept;
