@@ -20,7 +20,7 @@ class Context;
 template <>
 class Context<Host> {
 public:
-    /// `threads` = 0 uses OpenMP's number of threads (OMP_NUM_THREADS, or all cores within the CPU quota), at most 4096.
+    /// `threads` = 0 is OpenMP's number (OMP_NUM_THREADS, or all cores within the CPU quota), 4096 at most.
     /// Throws InvalidArgument if < 0.
     explicit Context(int threads = 0);
     Context(Context&&) noexcept;
