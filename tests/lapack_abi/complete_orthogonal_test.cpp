@@ -202,12 +202,13 @@ protected:
 TYPED_TEST_SUITE(LapackAnyRank, AllTypes);
 
 TYPED_TEST(LapackAnyRank, AllShapesRanksAndWorkspaces) {
+    const std::array<Index, 3> counts = {1, 2, 15};
     int turn = 0;
     for (const Index m : {1, 2, 3, 5, 10, 50}) {
         for (const Index n : {1, 2, 3, 5, 10, 50}) {
             const Index k = std::min(m, n);
             for (const Index r : {Index{1}, (k + 1) / 2, k}) {
-                for (const Index nrhs : in_turn(std::array<Index, 3>{1, 2, 15}, turn++)) {
+                for (const Index nrhs : in_turn(counts, turn++)) {
                     this->expect_solution(m, n, r, nrhs, nrhs == 2 ? Work::Queried : Work::Minimal);
                 }
             }
