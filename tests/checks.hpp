@@ -66,9 +66,6 @@ auto in_turn(const Choices& choices, Index turn) {
     const std::span all(choices);
     return every_combination() ? all : all.subspan(static_cast<std::size_t>(turn) % all.size(), 1);
 }
-/// The choices are viewed: they must not be a temporary.
-template <class Choices>
-void in_turn(const Choices&& choices, Index turn) = delete;
 
 // ---- measured quantities -------------------------------------------------------------------------------------------
 
