@@ -45,19 +45,19 @@ TEST_F(MachineFiles, HaveNoLimitsWithoutControlGroups) {
 
 /// The smallest limit counts, whichever group has it; groups beside the process's do not.
 TEST_F(MachineFiles, HaveLimitsOfNestedGroups) {
-    add("proc/self/cgroup", "0::/user.slice/work/job\n");
+    add("proc/self/cgroup", "0::/user.slice/batch/job\n");
     add("proc/self/mountinfo",
         "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
         "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:4 master:2 - cgroup2 cgroup2 rw\n");
     add("sys/fs/cgroup/user.slice/cpu.max", "600000 100000\n");
-    add("sys/fs/cgroup/user.slice/work/cpu.max", "75000 50000\n");
-    add("sys/fs/cgroup/user.slice/work/job/cpu.max", "max 100000\n");
-    add("sys/fs/cgroup/user.slice/work/other/cpu.max", "1000 100000\n");
+    add("sys/fs/cgroup/user.slice/batch/cpu.max", "75000 50000\n");
+    add("sys/fs/cgroup/user.slice/batch/job/cpu.max", "max 100000\n");
+    add("sys/fs/cgroup/user.slice/batch/other/cpu.max", "1000 100000\n");
     add("sys/fs/cgroup/user.slice/memory.max", "3000000\n");
-    add("sys/fs/cgroup/user.slice/work/job/memory.max", "5000000\n");
+    add("sys/fs/cgroup/user.slice/batch/job/memory.max", "5000000\n");
     EXPECT_EQ(limits().cpus, 1.5);
     EXPECT_EQ(limits().memory_bytes, 3e6);
-    add("sys/fs/cgroup/user.slice/work/job/cpu.max", "25000 100000\n");
+    add("sys/fs/cgroup/user.slice/batch/job/cpu.max", "25000 100000\n");
     EXPECT_EQ(limits().cpus, 0.25);
 }
 

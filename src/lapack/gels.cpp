@@ -27,7 +27,7 @@ Index solve(Context<Host>& ctx, const Plan& plan, bool transposed, MatrixView<T>
     solve_triangle<T>(ctx, Triangle::Upper, transposed ? Op::Transpose : Op::None, R, B_top);
     // Rᵀ Y = B,   X = Q [Y; 0]
     if (transposed) {
-        set_zero(B.row_block({n, B.rows}));
+        set_zero<T>(ctx, B.row_block({n, B.rows}));
         apply_in_place<T>(ctx, Side::Left, Op::None, nb, F, Tf.view(), B);
     }
     return 0;
@@ -40,14 +40,11 @@ template <class T>
 Index solve_scaled(Context<Host>& ctx, const Plan& plan, bool transposed, MatrixView<T> A, MatrixView<T> B) {
     const bool wide = A.rows < A.cols;
     const auto right_side = B.row_block({0, transposed ? A.cols : A.rows});
-    const std::optional<int> a = exponent_of<T>(ctx, A);
-    if (!a) {
-        set_zero(B);
+    const auto scaled = scale_problem<T>(ctx, A, right_side);
+    if (!scaled) {
+        set_zero<T>(ctx, B);
         return 0;
     }
-    const int b = exponent_of<T>(ctx, right_side).value_or(0);
-    scale(ctx, -*a, A);
-    scale(ctx, -b, right_side);
     Index info;
     if (wide) {
         // Aᵀ = Q R:   A = Rᵀ Qᵀ
@@ -55,8 +52,7 @@ Index solve_scaled(Context<Host>& ctx, const Plan& plan, bool transposed, Matrix
     } else {
         info = solve<T>(ctx, plan, transposed, A, B);
     }
-    // (2^−a op(A)) (2^(a−b) X) = 2^−b B
-    if (info == 0) scale(ctx, b - *a, B.row_block({0, transposed ? A.rows : A.cols}));
+    if (info == 0) scaled->unscale(ctx, B.row_block({0, transposed ? A.rows : A.cols}));
     return info;
 }
 
@@ -87,7 +83,10 @@ void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Inde
     }
     if (query) return;
     const MatrixView<T> AA(A, m, n, *lda), BB(B, std::max(m, n), nrhs, *ldb);
-    if (k == 0 || nrhs == 0) return set_zero(BB);
+    if (k == 0 || nrhs == 0) {
+        Context<Host> ctx{1};
+        return set_zero<T>(ctx, BB);
+    }
     const Index rows = BB.rows;
     Plan plan;
     serve(

@@ -99,19 +99,16 @@ template <class T, class Int>
 Index solve_of_any_rank(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> B, Int* jpvt, double rcond) {
     const Index m = A.rows, n = A.cols, k = std::min(m, n);
     const auto right_side = B.row_block({0, m}), X = B.row_block({0, n});
-    const std::optional<int> a = exponent_of<T>(ctx, A);
-    if (!a) {
-        set_zero(B);
+    const auto scaled = scale_problem<T>(ctx, A, right_side);
+    if (!scaled) {
+        set_zero<T>(ctx, B);
         return 0;
     }
-    const int b = exponent_of<T>(ctx, right_side).value_or(0);
-    scale(ctx, -*a, A);
-    scale(ctx, -b, right_side);
     std::vector<T> tau(static_cast<std::size_t>(k)), tau_of_z(static_cast<std::size_t>(k));
     factor_with_pivots_in_place<T>(ctx, A, jpvt, tau.data());
     const Index r = estimated_rank<T>(A, rcond);
     if (r == 0) {
-        set_zero(B);
+        set_zero<T>(ctx, B);
         return 0;
     }
     const Range kept{0, r}, rest{r, n};
@@ -119,12 +116,11 @@ Index solve_of_any_rank(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> B, In
     if (r < n) factor_trapezoid<T>(ctx, R, tau_of_z.data());
     apply_in_place<T>(ctx, Side::Left, Op::Transpose, A.col_block({0, k}), tau.data(), right_side);
     solve_triangle<T>(ctx, Triangle::Upper, Op::None, U, B.row_block(kept));
-    set_zero(X.row_block(rest));
+    set_zero<T>(ctx, X.row_block(rest));
     if (r < n) apply_trapezoid<T>(ctx, Side::Left, Op::Transpose, R.col_block(rest), tau_of_z.data(), X);
     permute_rows(jpvt, X);
-    // (2^−a A) (2^(a−b) X) = 2^−b B
-    scale(ctx, b - *a, X);
-    if (*a != 0) ColumnScaling<T, Host>(r, -*a).scale_triangle(ctx, U);
+    scaled->unscale(ctx, X);
+    if (scaled->a != 0) ColumnScaling<T, Host>(r, -scaled->a).scale_triangle(ctx, U);
     return r;
 }
 

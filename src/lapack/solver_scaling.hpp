@@ -2,7 +2,6 @@
 
 // Scaling of the matrices of LAPACK's least squares drivers, within the limits of the reference.
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -31,9 +30,24 @@ void scale(Context<Host>& ctx, int e, MatrixView<T> A) {
     if (e != 0) ColumnScaling<T, Host>(A.cols, -e).scale(ctx, A);
 }
 
+/// 2⁻ᵃ A and 2⁻ᵇ B, whose solution is 2^(a−b) X.
+struct ScaledProblem {
+    int a, b;
+    template <class T>
+    void unscale(Context<Host>& ctx, MatrixView<T> X) const {
+        scale(ctx, b - a, X);
+    }
+};
+
+/// Scales A and the right-hand sides B, each by itself. Returns nothing if A = 0, and leaves both as they are.
 template <class T>
-void set_zero(MatrixView<T> A) {
-    for (Index j = 0; j < A.cols; ++j) std::fill_n(A.at(0, j), A.rows, T(0));
+std::optional<ScaledProblem> scale_problem(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> B) {
+    const std::optional<int> a = exponent_of<T>(ctx, A);
+    if (!a) return {};
+    const int b = exponent_of<T>(ctx, B).value_or(0);
+    scale(ctx, -*a, A);
+    scale(ctx, -b, B);
+    return ScaledProblem{*a, b};
 }
 
 }  // namespace quoin::lapack

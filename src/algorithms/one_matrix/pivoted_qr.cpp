@@ -191,8 +191,7 @@ public:
           A_(forest.A.view()),
           exponents_(exponents),
           order_(identity_order(ctx, A_.cols)),
-          most_(pivoting_.max_rank > 0 ? pivoting_.max_rank : std::min(A_.rows, A_.cols)),
-          tau_(ctx, plan.panel_width, 1) {
+          most_(pivoting_.max_rank > 0 ? pivoting_.max_rank : std::min(A_.rows, A_.cols)) {
         lay_out_panels(ctx, plan, forest);
     }
 
@@ -241,7 +240,7 @@ private:
     Index by_norms() {
         Matrix<Real<T>, D> norms(ctx_, A_.cols, 2);
         set_norms(A_, norms.view());
-        Matrix<T, D> F(ctx_, plan_.panel_width, A_.cols);
+        Matrix<T, D> F(ctx_, plan_.panel_width, A_.cols), tau(ctx_, plan_.panel_width, 1);
         Index rank = 0;
         for (Panel& panel : forest_.panels) {
             throw_if_stopped(ctx_);
@@ -251,11 +250,11 @@ private:
             if (width <= 0) break;
             Index taken =
                 factor_pivoted<T>(ctx_, {A_, order_.view(), norms.view(), exponents_}, panel.first, tolerance_.column,
-                                  tau_.view().row_block({0, width}), F.view().row_block({0, width}));
+                                  tau.view().row_block({0, width}), F.view().row_block({0, width}));
             if (tolerance_.frobenius >= 0) taken = columns_above_tolerance(panel.first, taken);
             rank = panel.first + taken;
             cut(panel, rank);
-            compact_wy<T>(ctx_, forest_.panel_a(panel), tau_.view().row_block({0, taken}), forest_.panel_t(panel));
+            compact_wy<T>(ctx_, forest_.panel_a(panel), tau.view().row_block({0, taken}), forest_.panel_t(panel));
             if (taken < width) break;
         }
         return rank;
@@ -416,7 +415,6 @@ private:
     Matrix<Index, D> order_;
     const Index most_;
     Tolerance tolerance_;
-    Matrix<T, D> tau_;
 };
 
 /// Returns the pivots of B, a sketch or a triangle.

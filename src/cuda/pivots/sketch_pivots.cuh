@@ -10,9 +10,9 @@
 //     a := H_c … H_1 a,   a := a − V t,   t_s = τ_s (w_s − Σ_{r<s} (v_rᵀv_s) t_r),   w = Vᵀa for all columns
 //     ‖a‖² := ‖a‖² − Σ r², or anew if half of its digits are lost
 //
-// The first pivot of a round is the largest of all columns. Norms only fall, so the others have at least half of the
-// norm of every column that remains: |s_kk| >= ‖Y₂₂ e_j‖/2 (docs/pivoting.md). All blocks choose the same, by the same
-// sums. The choice depends on the number of blocks, and so on the GPU's multiprocessors.
+// The first pivot of a round has the largest norm of all columns, and a later one at least half of it. Norms only fall:
+// |s_kk| >= ‖Y₂₂ e_j‖/2 for every column that remains (docs/pivoting.md). All blocks choose the same, by the same sums.
+// The choice depends on the number of blocks, and so on the GPU's multiprocessors.
 //
 // 512 threads, one block a multiprocessor. Shared memory: n/G columns of h rows, C more, and 20 or 32 bytes a column.
 // 4hnb flops for b pivots. A round is bound by latency.
