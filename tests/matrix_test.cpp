@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "checks.hpp"
+#include "heap_peak.hpp"
 
 namespace quoin::test {
 namespace {
@@ -105,6 +106,19 @@ TYPED_TEST(MatrixOf, MemoryThatCannotBeHadIsOutOfMemory) {
     // 2^52 entries are beyond the address space of every machine Quoin runs on.
     EXPECT_THROW(Matrix<TypeParam>(Index(1) << 26, Index(1) << 26), OutOfMemory);
 }
+
+#ifndef QUOIN_SANITIZED
+TEST(Matrix, TakesItsSizeAlsoWhereItWouldBeginALargePage) {
+    // 40 MB in steps of 208 bytes, the block that the heap gives one: some begin a large page of 2 MiB
+    std::vector<Matrix<double>> all;
+    all.reserve(200'000);
+    const std::size_t before = in_use();
+    while (all.size() < 200'000) {
+        for (int i = 0; i < 1000; ++i) all.emplace_back(8, 1);
+        ASSERT_LT(in_use() - before, 256 * all.size());
+    }
+}
+#endif
 
 }  // namespace
 }  // namespace quoin::test
