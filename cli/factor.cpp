@@ -94,7 +94,7 @@ void run_factor(Context<D>& ctx, DeviceInUse& device, const FactorArguments& arg
         directory.refuse_leftovers(every_output);
         load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
             if (!stream) {
-                qr<T, D>(ctx, small, factor_options(arguments));
+                qr<T, D>(ctx, small, options_for<T>(small, factor_options(arguments)));
             } else if (stream->with_q) {
                 StreamingQR<T, D> both_passes(ctx, small.cols);
                 both_passes.append(ctx, small);

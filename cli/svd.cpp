@@ -27,13 +27,15 @@ struct SvdArguments {
     std::string input, out;
     bool values_only = false;
     double tolerance = -1;
-    Index memory = 0;
+    Index max_rank = 0, memory = 0;
     MatrixFileOptions reading;
 };
 
 /// Returns the options of the route, without its caps.
 RouteOptions route_options(const SvdArguments& arguments, const MatrixFile& file) {
-    return {.options = arguments.common.options,
+    Options options = arguments.common.options;
+    if (arguments.max_rank > 0) options.pivoting = Pivoting{.max_rank = arguments.max_rank};
+    return {.options = options,
             .work = arguments.values_only ? Work::SingularValues : Work::SVD,
             .reader_bytes = reader_bytes(file)};
 }
@@ -41,10 +43,11 @@ RouteOptions route_options(const SvdArguments& arguments, const MatrixFile& file
 template <class T, class D>
 void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments, const MatrixFile& file) {
     constexpr bool transfers = !std::is_same_v<D, Host>;
-    const Index m = file.rows(), n = file.cols(), k = std::min(m, n);
+    const Index m = file.rows(), n = file.cols(), all = std::min(m, n),
+                k = arguments.max_rank > 0 ? std::min(arguments.max_rank, all) : all;
     const bool vectors = !arguments.values_only;
-    const Options options = arguments.common.options;
     RouteOptions within = route_options(arguments, file);
+    const Options options = within.options;
     if (!transfers) within.memory = memory_cap(arguments.memory);
     const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), file.path(), {m, n}, scalar_kind<T>);
     const auto* stream = std::get_if<StreamPlan>(&route.by);
@@ -63,7 +66,11 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
         Vt_writer.emplace(Vt_path, k, n);
     }
 
-    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) { svd<T, D>(ctx, small, vectors, options); });
+    // the small SVD and the product with its vectors come on top of the factorization
+    const double beyond_qr = k < all ? 0 : svd_flops(m, n, vectors) - factor_flops(m, n);
+    load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
+        svd<T, D>(ctx, small, vectors, options_for<T>(small, options));
+    });
     Stopwatch watch;
     double reading_seconds = 0;
     const SVD<T, D> f = [&] {
@@ -76,8 +83,7 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
         const Matrix<T, D> A = read_matrix<T>(ctx, file);
         reading_seconds = watch.seconds();
         ctx.reset_progress();
-        // the small SVD and the product with its vectors come on top of the factorization
-        const double flops = std::get<Plan>(route.by).flops + svd_flops(m, n, vectors) - factor_flops(m, n);
+        const double flops = std::get<Plan>(route.by).flops + beyond_qr;
         const ProgressBar bar("decomposing", [&] { return ctx.flops_done() / flops; });
         return naming_file(file.path(), 0, [&] { return svd<T, D>(ctx, A.view(), vectors, options); });
     }();
@@ -105,7 +111,8 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     const Index rank = std::count_if(f.s.begin(), f.s.end(), [&](T x) { return x > tolerance * largest; });
 
     const char* method = stream ? "streaming-tsqr" : to_string(f.report.method);
-    const double gflops = 1e-9 * svd_flops(m, n, vectors) / seconds;
+    const double flops = k < all ? std::get<Plan>(route.by).flops : svd_flops(m, n, vectors),
+                 gflops = 1e-9 * flops / seconds;
     if (arguments.common.json) {
         JsonLine line;
         line.add("rows", m).add("cols", n).add("dtype", to_string(file.dtype())).add("method", method);
@@ -121,8 +128,11 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
     if (stream) print_blocks(*stream);
     print_device(arguments.common, device, reading_seconds, writing_seconds);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
-    if (k > 0) fmt::print("values         {:.6e} to {:.6e}\n", largest, smallest);
-    fmt::print("rank           {} of {}: ", rank, k);
+    if (k > 0) {
+        fmt::print("values         {:.6e} to {:.6e}{}\n", largest, smallest,
+                   k < all ? fmt::format(", the {} largest of {}", k, all) : "");
+    }
+    fmt::print("rank           {}{} of {}: ", rank == k && k < all ? "at least " : "", rank, all);
     if (rank > 0)
         fmt::print("σ_{} = {:.3e} is above {:.2g} σ₁ = {:.3e}", rank, f.s[rank - 1], tolerance, tolerance * largest);
     if (rank < k) fmt::print("{}σ_{} = {:.3e} is not", rank > 0 ? ", " : "", rank + 1, f.s[rank]);
@@ -149,6 +159,13 @@ void add_svd(CLI::App& program) {
             "--out", arguments->out,
             "Folder for s.npy, U.npy and Vt.npy, created if missing. Needed unless --values-only prints the rank")
         ->type_name("DIR");
+    command
+        .add_option(
+            "--rank", arguments->max_rank,
+            "Only the K largest values and their vectors, from a QR with column pivoting that stops soon after K\n"
+            "columns. A must fit into memory")
+        ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
+        ->type_name("K");
     command.add_flag("--values-only", arguments->values_only, "Write s.npy alone; several times faster");
     command
         .add_option("--tol", arguments->tolerance,
@@ -163,10 +180,12 @@ void add_svd(CLI::App& program) {
     add_common_arguments(command, arguments->common);
     command.footer(
         "Example:  quoin svd A.npy --out decomposition\n"
+        "          quoin svd A.npy --rank 100 --out principal    an approximation of rank 100\n"
         "          quoin svd A.npy --values-only            the rank, and the values that decide it. `quoin factor "
         "A.npy\n"
         "                                                   --pivot` names the columns that depend on other ones\n\n"
-        "Units: seconds of wall time; 10^9 flop/s by the standard count 6mn² + 20n³ (values alone: 2mn² + 2n³).\n"
+        "Units: seconds of wall time; 10^9 flop/s by the standard count 6mn² + 20n³ (values alone: 2mn² + 2n³; with\n"
+        "--rank the flops of the factorization).\n"
         "--json prints rows, cols, dtype, method, seconds, gflops, device, the largest and smallest value, rank and\n"
         "tolerance on one line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as "
         "`quoin factor --help`\n"

@@ -112,7 +112,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
              common + reading + factoring + "compact-wy keep-s full-t "},
         {"lstsq", "target out rcond refuse-deficient memory device trace " + common + "stats intercept weights ridge " +
                       reading + factoring},
-        {"svd", "out values-only tol memory device trace " + common + reading + factoring},
+        {"svd", "out rank values-only tol memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
                      common + factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
@@ -1680,6 +1680,43 @@ TYPED_TEST(CliTyped, SvdOfEitherShape) {
         fs::remove_all("d");
         fs::remove_all("v");
     }
+}
+
+// A of rank 3 and noise δ: s_i <= σ_i, and U diag(s) Vᵀ leaves about δ
+TEST_F(Cli, SvdOfTheLargestValues) {
+    Context<Host> ctx;
+    const Index m = 80, n = 50, r = 3;
+    const double delta = 1e-6;
+    std::vector<double> values(n, delta);
+    for (Index i = 0; i < r; ++i) values[i] = static_cast<double>(r - i);
+    const auto A = with_singular_values<double>(m, n, values);
+    save("A.npy", A);
+    const Outcome outcome = quoin_run("svd A.npy --rank 3 --out d");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("the 3 largest of 50"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("rank           at least 3 of 50"), std::string::npos) << outcome.out;
+    const auto U = load<double>("d/U.npy"), s = load<double>("d/s.npy"), Vt = load<double>("d/Vt.npy");
+    ASSERT_EQ(U.cols(), r);
+    ASSERT_EQ(s.rows(), r);
+    ASSERT_EQ(Vt.rows(), r);
+    EXPECT_LE(orthogonality<double>(ctx, U.view()), law * r * unit_roundoff<double>);
+    const double rounding = law * static_cast<double>(n) * unit_roundoff<double>;
+    for (Index i = 0; i < r; ++i) {
+        EXPECT_LE(s(i, 0), values[i] + rounding);
+        EXPECT_GE(s(i, 0), values[i] - n * delta * delta - rounding);
+    }
+    double squares = 0;
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i < m; ++i) {
+            double e = A(i, j);
+            for (Index l = 0; l < r; ++l) e -= U(i, l) * s(l, 0) * Vt(l, j);
+            squares += e * e;
+        }
+    }
+    // the columns that were taken miss at most all of the noise, and as much again of what they stand for
+    EXPECT_LE(std::sqrt(squares), 2 * std::sqrt(static_cast<double>(n)) * delta);
+    expect_error(quoin_run("svd A.npy --rank 51 --out e"), exit_code_of(ErrorCode::InvalidArgument),
+                 {"from 1 to min(m, n) = 50"});
 }
 
 // Golub and Van Loan: Householder 2mn² − 2n³/3, Q the same, Qᵀb and the solve 4mn − n², R-SVD 6mn² + 20n³ or 2mn² + 2n³

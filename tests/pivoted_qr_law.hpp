@@ -439,11 +439,11 @@ TYPED_TEST_P(PivotedQR, NamesBadInput) {
             EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
         }
     };
-    refuses(pivoted({.max_rank = 21}), "max_rank must be from 1 to min(m, n) = 20");
-    refuses(pivoted({.max_rank = -1}), "max_rank");
+    refuses(pivoted({.max_rank = 21}), "the rank asked for must be from 1 to min(m, n) = 20");
+    refuses(pivoted({.max_rank = -1}), "and is -1");
     refuses(pivoted({.tolerance = -1}), "tolerance must not be negative or NaN, and is -1");
     refuses(pivoted({.tolerance = std::numeric_limits<double>::quiet_NaN()}), "tolerance");
-    refuses(pivoted({.relative_tolerance = -0.5}), "relative_tolerance");
+    refuses(pivoted({.relative_tolerance = -0.5}), "a relative tolerance");
     refuses(pivoted({.kind = Pivots::Greedy, .seed = 3}), "a seed belongs to randomized pivots");
     Options by_tree = pivoted({});
     by_tree.method = Method::TSQR;

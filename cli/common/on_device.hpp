@@ -90,6 +90,13 @@ void load_kernels(Context<Cuda>& ctx, Index m, Index n, DeviceInUse& use, Work&&
 }
 #endif
 
+/// Returns `options` for `small`, a matrix that stands for a larger one: its rank is at most min(m, n).
+template <class T, class D>
+Options options_for(MatrixView<const T, D> small, Options options) {
+    if (auto& pivoting = options.pivoting) pivoting->max_rank = std::min({pivoting->max_rank, small.rows, small.cols});
+    return options;
+}
+
 /// "A.npy: a 1000000 x 192 f32 matrix".
 std::string matrix_in_words(const MatrixFile& file);
 

@@ -278,13 +278,14 @@ void refuse_pivoting(Index m, Index n, const Options& o) {
         {o.q.full_t && o.q.full_t->route == FullTRoute::Recurrence,
          "the full T of a pivoted factorization is joined, not by recurrence"},
         {p.max_rank < 0 || p.max_rank > k,
-         "max_rank must be from 1 to min(m, n) = {k} (or 0: no limit), and is {max_rank}"},
-        {!(p.tolerance >= 0), "tolerance must not be negative or NaN, and is {tolerance}"},
-        {!(p.relative_tolerance >= 0), "relative_tolerance must not be negative or NaN, and is {relative_tolerance}"},
-        {!(p.relative_frobenius >= 0), "relative_frobenius must not be negative or NaN, and is {relative_frobenius}"},
+         "the rank asked for must be from 1 to min(m, n) = {k}, or 0 for no limit, and is {max_rank}"},
+        {!(p.tolerance >= 0), "a tolerance must not be negative or NaN, and is {tolerance}"},
+        {!(p.relative_tolerance >= 0), "a relative tolerance must not be negative or NaN, and is {relative_tolerance}"},
+        {!(p.relative_frobenius >= 0),
+         "a tolerance relative to ‖A‖_F must not be negative or NaN, and is {relative_frobenius}"},
         {p.kind != Pivots::Auto && p.kind != Pivots::Randomized && p.seed != 0,
          "a seed belongs to randomized pivots, and the pivots are {pivots}"},
-        {!(p.strong_bound > 1), "strong_bound must be above 1, and is {strong_bound}"},
+        {!(p.strong_bound > 1), "a bound of strong pivots must be above 1, and is {strong_bound}"},
     };
     for (const auto& [applies, why] : refusals) {
         if (!applies) continue;
