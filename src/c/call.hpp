@@ -136,8 +136,8 @@ quoin_status with_type_of(quoin_context* ctx, const char* name, const quoin_matr
 template <template <class, class> class Object, class T, class D>
 D device_of(const Object<T, D>&);
 
-/// Calls work(Context<D>&, Object<T, D>&) for the object of a handle. Returns the status: InvalidArgument if the context
-/// is on another device.
+/// Calls work(Context<D>&, Object<T, D>&) for the object of a handle. Returns the status: of InvalidArgument if the
+/// context is on another device.
 template <class Handle, class Work>
 quoin_status with_object(quoin_context* ctx, const char* name, Handle* handle, const Work& work) {
     return guarded([&] {
