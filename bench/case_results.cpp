@@ -70,7 +70,7 @@ void BenchOutput::add(const BenchRow& row) {
         line.add_measured("joules", row.joules).add_measured("gflop_per_joule", gflop_per_joule(row));
         line.add_measured("reference_joules", row.reference_joules);
     }
-    results_.add(line);
+    results_.record(line);
     if (!json_) add_to_table(row);
 }
 

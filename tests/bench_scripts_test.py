@@ -168,14 +168,12 @@ class Pictures(unittest.TestCase):
 
         columns = ("rows,cols,dtype,method,arithmetic,reorthogonalized,memory_cap,asked_block,block,seconds,predicted_seconds,tflops,"
                    "seconds_in,seconds_out,seconds_products,seconds_panels,hidden,seconds_product_copies,hidden_in_products,"
-                   "orthogonality,residual,"
-                   "paper_block,paper_seconds_in,paper_seconds_out,paper_seconds_products,paper_seconds_panels")
+                   "orthogonality,residual")
 
-        def row(method, arithmetic, block, seconds, paper):
+        def row(method, arithmetic, block, seconds):
             return (f"1000,1000,f32,{method},{arithmetic},false,{2**30},{block},{block},{seconds},{seconds / 2},{2e-3 / seconds},"
-                    f"0.011,0.013,0.017,0.019,0.7,0.023,0.83,5,2e-4,{paper}\n")
+                    f"0.011,0.013,0.017,0.019,0.7,0.023,0.83,5,2e-4\n")
 
-        printed, none = "64,-1,-1,4.5,3.25", "-1,-1,-1,-1,-1"
         names = {1: "device, main stream", 2: "host to device", 3: "device to host"}
         events = [{"pid": 1, "tid": tid, "ph": "M", "name": "thread_name", "args": {"name": name}} for tid, name in names.items()]
         # ms; the second run of products is the longer one, and a panel's copies go on beside it
@@ -195,9 +193,9 @@ class Pictures(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, "holds no results"):
                 out_of_core.main([directory])
             head = "# quoin 0.1.0; NVIDIA H100 80GB HBM3, 132 multiprocessors; memory_bytes 1\n" + columns + "\n"
-            write(directory, "a.csv", head + row("recursive", "fp16", 64, 0.02, printed) + row("blocking", "fp16", 64, 0.05, printed))
-            write(directory, "b.csv", head + row("recursive", "fp16", 128, 0.02, none) + row("blocking", "fp16", 128, 0.03, none)
-                  + row("householder", "corrected", 128, 0.1, none))
+            write(directory, "a.csv", head + row("recursive", "fp16", 64, 0.02) + row("blocking", "fp16", 64, 0.05))
+            write(directory, "b.csv", head + row("recursive", "fp16", 128, 0.02) + row("blocking", "fp16", 128, 0.03)
+                  + row("householder", "corrected", 128, 0.1))
             path = write(directory, "a.json.recursive-fp16.json", json.dumps({"traceEvents": events}))
             write(directory, "a.json.blocking-fp16.json", json.dumps({"traceEvents": events}))
 
@@ -220,8 +218,8 @@ class Pictures(unittest.TestCase):
 
             # one file, with and without an optimization
             head = head.replace(columns, columns + ",schedule")
-            path = write(directory, "c.csv", head + row("recursive", "fp16", 64, 0.02, printed)[:-1] + ",\n"
-                         + row("recursive", "fp16", 64, 0.05, none)[:-1] + ",synchronous\n")
+            path = write(directory, "c.csv", head + row("recursive", "fp16", 64, 0.02)[:-1] + ",\n"
+                         + row("recursive", "fp16", 64, 0.05)[:-1] + ",synchronous\n")
             routes = {"recursive-fp16", "recursive-fp16-synchronous"}
             for route in routes:
                 write(directory, f"c.json.{route}.json", json.dumps({"traceEvents": events}))
