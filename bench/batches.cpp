@@ -265,7 +265,7 @@ private:
         json.add_measured("ratio", reference_seconds < 0 ? -1 : reference_seconds / seconds);
         json.add_measured("required_seconds", required);
         json.add_measured("orthogonality_ku", orthogonality).add_measured("residual_ku", residual);
-        results_.add(json);
+        results_.record(json);
     }
 
     Context<D>& ctx_;

@@ -38,26 +38,16 @@ BenchRow bench_row(Shape shape, ScalarKind dtype, Operation operation, const Mea
             limit_fraction(operation, shape.rows, shape.cols, dtype, limits, result.seconds)};
 }
 
-BenchRow against(BenchRow row, const std::string& reference, double reference_seconds, double reference_joules) {
-    row.reference_joules = reference_joules;
-    row.reference = reference;
-    row.reference_seconds = reference_seconds;
-    row.reference_gflops = row.gflops * row.seconds / reference_seconds;
-    row.ratio = reference_seconds / row.seconds;
-    return row;
-}
-
-BenchOutput::BenchOutput(const BenchArguments& arguments, bool with_requirements, bool table)
+BenchOutput::BenchOutput(const BenchArguments& arguments)
     : energy_(arguments.energy),
-      with_requirements_(with_requirements),
-      table_(table && !arguments.common.json),
+      with_requirements_(arguments.shapes.empty() && arguments.paper.empty()),
       json_(arguments.common.json),
       results_(arguments) {}
 
 void BenchOutput::describe(const std::string& machine) {
     fmt::print(json_ ? stderr : stdout, "{}\n", machine);
     results_.describe(fmt::format("{}; {}", machine, today()));
-    if (!table_) return;
+    if (json_) return;
     fmt::print("{:>14}  {:4}  {:7}  {:20}  {:>10}  {:>8}  {:>5}  {:9}  {:>10}  {:>6}", "shape", "type", "op", "method",
                "seconds", "GFLOP/s", "limit", "reference", "seconds", "ratio");
     if (with_requirements_) fmt::print("  {:>12}", "required");
@@ -80,12 +70,20 @@ void BenchOutput::add(const BenchRow& row) {
         line.add_measured("joules", row.joules).add_measured("gflop_per_joule", gflop_per_joule(row));
         line.add_measured("reference_joules", row.reference_joules);
     }
-    results_.add(line);
-    if (table_) add_to_table(row);
+    results_.record(line);
+    if (!json_) add_to_table(row);
 }
 
 void BenchOutput::add(const BenchRow& row, const std::vector<TimedReference>& references) {
-    for (const TimedReference& r : references) add(against(row, to_string(r.reference), r.seconds, r.joules));
+    for (const TimedReference& r : references) {
+        BenchRow against = row;
+        against.reference = to_string(r.reference);
+        against.reference_seconds = r.seconds;
+        against.reference_joules = r.joules;
+        against.reference_gflops = row.gflops * row.seconds / r.seconds;
+        against.ratio = r.seconds / row.seconds;
+        add(against);
+    }
     if (references.empty()) add(row);
 }
 

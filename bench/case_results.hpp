@@ -28,26 +28,24 @@ struct TimedReference {
 /// A row of what was measured, its rates filled in.
 BenchRow bench_row(Shape shape, ScalarKind dtype, Operation operation, const Measurement& result,
                    const MachineLimits& limits);
-/// Returns the row with the columns of a reference.
-BenchRow against(BenchRow row, const std::string& reference, double reference_seconds, double reference_joules = -1);
 
 /// Where results go, line after line as they come: a table for a person or JSON on stdout, and CSV in a file.
 class BenchOutput {
 public:
-    /// Opens the CSV file. `with_requirements`: a column for them in the table. Throws UnwritableFile.
-    BenchOutput(const BenchArguments& arguments, bool with_requirements, bool table = true);
+    /// Opens the CSV file. The table has a column for requirements where the cases are those. Throws UnwritableFile.
+    explicit BenchOutput(const BenchArguments& arguments);
 
     /// Prints the machine and its limits: as the first line of the table, on stderr with JSON, and as a comment in the
     /// CSV.
     void describe(const std::string& machine);
-    void add(const BenchRow& row);
     /// Adds the row with each of the references, or once if there are none.
     void add(const BenchRow& row, const std::vector<TimedReference>& references);
 
 private:
+    void add(const BenchRow& row);
     void add_to_table(const BenchRow& row) const;
 
-    bool energy_, with_requirements_, table_, json_;
+    bool energy_, with_requirements_, json_;
     Results results_;
 };
 

@@ -179,7 +179,7 @@ void against_memory(Context<D>& ctx, const BenchArguments& arguments, Results& r
         line.add("gpu_memory_bytes", report.device_memory_bytes).add("bytes_to_gpu", report.bytes_to_device);
         line.add("bytes_from_gpu", report.bytes_from_device);
     }
-    results.add(line);
+    results.record(line);
     results.say(
         "{} x {} {}, Q and R within {}{}: {:.2f} s ({} blocks, {} read at {:.2f} GB/s, {} written at {:.2f} GB/s)\n",
         shape.rows, shape.cols, to_string(scalar_kind<T>), format_byte_size(options.memory),
@@ -214,7 +214,7 @@ void against_reading(Context<Host>& ctx, const BenchArguments& arguments, Result
     JsonLine line;
     line.add("rows", shape.rows).add("cols", shape.cols).add("order", fortran_order ? "F" : "C");
     line.add("bytes_a_second", rate).add("read_bytes_a_second", read_rate).add("ratio", median(of_rate));
-    results.add(line.add("deep_read_bytes_a_second", deep_rate).add("deep_ratio", median(of_deep)));
+    results.record(line.add("deep_read_bytes_a_second", deep_rate).add("deep_ratio", median(of_deep)));
     results.say("{} x {}, {} order, R alone: {:.2f} GB/s (medians of {})\n", shape.rows, shape.cols,
                 fortran_order ? "F" : "C", 1e-9 * rate, of_rate.size());
     results.say(

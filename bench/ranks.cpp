@@ -356,7 +356,7 @@ void bench_ranks(const BenchArguments& given) {
             json.add_measured("seconds", answer.seconds).add_measured("gflops", 1e-9 * flops / answer.seconds);
             json.add_measured("orthogonality", answer.orthogonality).add_measured("residual", answer.residual);
             json.add_measured("fastest_seconds", answer.fastest).add_measured("planned_seconds", planned);
-            results.add(json);
+            results.record(json);
         }
     }
 }

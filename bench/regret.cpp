@@ -173,7 +173,7 @@ private:
                 found == candidates.end() ? -1 : seconds[static_cast<std::size_t>(found - candidates.begin())];
             json.add_measured(fmt::format("{}_seconds", quoin::to_string(method)).c_str(), of_method);
         }
-        results_.add(json);
+        results_.record(json);
     }
 
     void summarise() {

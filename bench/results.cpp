@@ -1,6 +1,7 @@
 #include "results.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 
@@ -14,7 +15,7 @@ Results::Results(const BenchArguments& arguments) : json_(arguments.common.json)
 
 void Results::describe(const std::string& about) const { write(fmt::format("# quoin {}; {}", version(), about)); }
 
-void Results::add(const JsonLine& line) {
+void Results::record(const JsonLine& line) {
     if (json_) line.print();
     if (!file_) return;
     std::string keys, values;
@@ -26,6 +27,26 @@ void Results::add(const JsonLine& line) {
     if (!has_columns_) write(keys);
     has_columns_ = true;
     write(values.substr(1));
+}
+
+void Results::add(const JsonLine& line) {
+    record(line);
+    std::string head, row;
+    for (const auto& [key, value] : line.members()) {
+        std::string cell = value;
+        if (value == "null")
+            cell = "−";
+        else if (value.front() == '"')
+            cell = value.substr(1, value.size() - 2);
+        else if (std::isdigit(value.back()) != 0 && value.find_first_of(".e") != std::string::npos)
+            cell = fmt::format("{:.4g}", std::stod(value));
+        const std::size_t width = std::max<std::size_t>(key.size(), 10);
+        head += fmt::format("{:>{}}  ", key, width);
+        row += fmt::format("{:>{}}  ", cell, width);
+    }
+    if (head != head_) say("\n{}\n", head);
+    head_ = head;
+    say("{}\n", row);
 }
 
 void Results::write(const std::string& line) const {

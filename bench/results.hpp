@@ -34,8 +34,10 @@ public:
 
     /// The first line of the CSV file.
     void describe(const std::string& about) const;
-    /// One case, as JSON where that is wanted, and as a row of the CSV file, whose columns are the keys of the first
-    /// case.
+    /// One case: JSON where that is wanted, and a row of the CSV file, whose columns are the keys of the first case.
+    void record(const JsonLine& line);
+    /// Records a case, and prints it as a row of a table unless JSON is wanted. The keys are the head of the table,
+    /// which is printed again where they change.
     void add(const JsonLine& line);
     /// Prints text, unless JSON is wanted.
     template <class... Arguments>
@@ -49,7 +51,7 @@ private:
     void write(const std::string& line) const;
 
     bool json_, has_columns_ = false;
-    std::string path_;
+    std::string path_, head_;
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
 };
 

@@ -66,21 +66,16 @@ decltype(auto) naming_files(const MatrixFile& A_file, const MatrixFile& b_file, 
     }
 }
 
+/// Streams all rows √wᵢ [1 aᵢ bᵢ] of the two files.
 template <class T, class D>
-LeastSquares<T, D> solve_streaming(Context<D>& ctx, const MatrixFile& A_file, const MatrixFile& b_file,
-                                   RowBlocks blocks, const LeastSquaresOptions& solver, StreamTimes& times) {
-    const Index n = A_file.cols(), p = b_file.cols();
-    StreamingR<T, D> stream(ctx, n, p);
-    const RowReader<T> read = [&](Range rows, MatrixView<T> Ab) {
-        throw_if_interrupted();
-        read_rows<T>(A_file, rows, Ab.col_block({0, n}));
-        read_rows<T>(b_file, rows, Ab.col_block({n, n + p}));
-    };
+StreamingR<T, D> stream_rows(Context<D>& ctx, const MatrixFile& A_file, const MatrixFile& b_file, RowBlocks blocks,
+                             const RegressionOptions& options) {
+    StreamingR<T, D> stream(ctx, A_file.cols() + options.intercept, b_file.cols());
     for_each_block("solving", blocks, [&](Range rows) {
-        naming_files<T>(A_file, b_file, rows.begin, [&] { stream.append(ctx, rows.size(), read); });
+        naming_files<T>(A_file, b_file, rows.begin,
+                        [&] { append_weighted_rows<T>(ctx, stream, A_file, b_file, rows, options); });
     });
-    times = stream.times();
-    return stream.solve(ctx, solver);
+    return stream;
 }
 
 /// Returns the options of the route, without its caps.
@@ -89,6 +84,28 @@ RouteOptions route_options(const LstsqArguments& arguments, const MatrixFile& A_
     options.right_hand_sides = b_file.cols();
     options.reader_bytes = reader_bytes(A_file) + reader_bytes(b_file);
     return options;
+}
+/// Returns the route for n unknowns within the caps.
+template <class T, class D>
+RoutePlan route_of(Context<D>& ctx, const LstsqArguments& arguments, const MatrixFile& A_file, const MatrixFile& b_file,
+                   Index n) {
+    RouteOptions within = route_options(arguments, A_file, b_file);
+    within.memory = device_memory_cap(ctx, arguments.memory);
+    const Shape shape{A_file.rows(), n};
+    return within_cap(plan_route<T>(ctx, shape.rows, n, within), A_file.path(), shape, scalar_kind<T>);
+}
+
+/// Returns the part of the JSON that does not depend on the statistics.
+JsonLine line_of(const MatrixFile& A_file, Index right_hand_sides, ScalarKind dtype, const char* method, double seconds,
+                 double gflops) {
+    JsonLine line;
+    line.add("rows", A_file.rows()).add("cols", A_file.cols()).add("right_hand_sides", right_hand_sides);
+    line.add("dtype", to_string(dtype)).add("method", method).add("seconds", seconds).add("gflops", gflops);
+    return line;
+}
+void add_rank(JsonLine& line, double condition, Index rank, const std::vector<Index>& dependent) {
+    line.add("condition", condition).add("rank", rank);
+    line.add("dependent", std::vector<double>(dependent.begin(), dependent.end()));
 }
 
 bool is_text(const std::string& path) { return path.ends_with(".txt") || path.ends_with(".csv"); }
@@ -120,9 +137,7 @@ void run_regression(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& 
                     const MatrixFile& b_file) {
     RegressionOptions options = arguments.regression;
     const Index m = A_file.rows(), n = A_file.cols() + options.intercept, p = b_file.cols();
-    RouteOptions within = route_options(arguments, A_file, b_file);
-    within.memory = device_memory_cap(ctx, arguments.memory);
-    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), A_file.path(), {m, n}, scalar_kind<T>);
+    const RoutePlan route = route_of<T>(ctx, arguments, A_file, b_file, n);
     const auto* stream_plan = std::get_if<StreamPlan>(&route.by);
     constexpr Index block_entries = Index{1} << 22;
     const RowBlocks blocks = stream_plan
@@ -142,11 +157,7 @@ void run_regression(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& 
     const std::vector<std::string> names = coefficient_names(A_file, options.intercept);
 
     Stopwatch watch;
-    StreamingR<T, D> stream(ctx, n, p);
-    for_each_block("solving", blocks, [&](Range rows) {
-        naming_files<T>(A_file, b_file, rows.begin,
-                        [&] { append_weighted_rows<T>(ctx, stream, A_file, b_file, rows, options); });
-    });
+    const StreamingR<T, D> stream = stream_rows<T>(ctx, A_file, b_file, blocks, options);
     const Regression fit = regression(ctx, stream, options);
     const double seconds = watch.seconds();
     if (!fit.dependent.empty() && arguments.solver.refuse_deficient)
@@ -157,18 +168,10 @@ void run_regression(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& 
     if (!arguments.out.empty()) write_solution(arguments.out, fit.coefficients);
 
     if (arguments.common.json) {
-        JsonLine line;
-        line.add("rows", m)
-            .add("cols", A_file.cols())
-            .add("right_hand_sides", p)
-            .add("dtype", to_string(scalar_kind<T>))
-            .add("method", "streaming-tsqr")
-            .add("seconds", seconds)
-            .add("gflops", 1e-9 * least_squares_flops(m, n, p) / seconds);
+        JsonLine line = line_of(A_file, p, scalar_kind<T>, "streaming-tsqr", seconds,
+                                1e-9 * least_squares_flops(m, n, p) / seconds);
         add_device(line, device, stream.times().reading + stream.times().to_device, 0);
-        line.add("condition", fit.condition)
-            .add("rank", fit.rank)
-            .add("dependent", std::vector<double>(fit.dependent.begin(), fit.dependent.end()));
+        add_rank(line, fit.condition, fit.rank, fit.dependent);
         add_statistics(line, fit, names, b_file.column_names());
         line.print();
         return;
@@ -188,9 +191,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     constexpr bool transfers = !std::is_same_v<D, Host>;
     const Index m = A_file.rows(), n = A_file.cols(), p = b_file.cols();
     const Options options = arguments.common.options;
-    RouteOptions within = route_options(arguments, A_file, b_file);
-    within.memory = device_memory_cap(ctx, arguments.memory);
-    const RoutePlan route = within_cap(plan_route<T>(ctx, m, n, within), A_file.path(), {m, n}, scalar_kind<T>);
+    const RoutePlan route = route_of<T>(ctx, arguments, A_file, b_file, n);
     const auto* stream = std::get_if<StreamPlan>(&route.by);
     require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides)});
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
@@ -205,7 +206,11 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     StreamTimes times;
     Stopwatch watch;
     const LeastSquares<T, D> solution = [&] {
-        if (stream) return solve_streaming<T>(ctx, A_file, b_file, stream->blocks, arguments.solver, times);
+        if (stream) {
+            const StreamingR<T, D> rows = stream_rows<T>(ctx, A_file, b_file, stream->blocks, {});
+            times = rows.times();
+            return rows.solve(ctx, arguments.solver);
+        }
         const Matrix<T, D> A = read_matrix<T>(ctx, A_file), b = read_matrix<T>(ctx, b_file);
         transfer_in_seconds = watch.seconds();
         watch = {};
@@ -227,21 +232,11 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     const char* method = stream ? "streaming-tsqr" : to_string(solution.report.method);
     const double gflops = 1e-9 * least_squares_flops(m, n, p) / seconds;
     if (arguments.common.json) {
-        JsonLine line;
-        line.add("rows", m)
-            .add("cols", n)
-            .add("right_hand_sides", p)
-            .add("dtype", to_string(scalar_kind<T>))
-            .add("method", method)
-            .add("seconds", seconds)
-            .add("gflops", gflops);
+        JsonLine line = line_of(A_file, p, scalar_kind<T>, method, seconds, gflops);
         add_device(line, device, transfer_in_seconds, transfer_out_seconds);
         if (transfers && stream) add_stream_times(line, times);
-        const std::vector<Index>& dependent = solution.dependent;
-        line.add("condition", solution.condition)
-            .add("rank", solution.rank)
-            .add("dependent", std::vector<double>(dependent.begin(), dependent.end()))
-            .add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()))
+        add_rank(line, solution.condition, solution.rank, solution.dependent);
+        line.add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()))
             .print();
         return;
     }

@@ -810,6 +810,15 @@ TEST_F(Cli, BenchOfGramSchmidt) {
     EXPECT_EQ(codes,
               (std::vector<std::string>{"\"mgs-elementwise\"", "\"mgs-blas2\"", "\"mgs-unblocked\"", "\"mgs-blocked\"",
                                         "\"mgs\"", "\"mgs-always\"", "\"cgs\"", "\"cgs-always\"", "\"geqrf-orgqr\""}));
+    // as text: the head once, and the same rows under it
+    const std::vector<std::string> text =
+        lines_of(quoin_run("bench paper gram-schmidt figure4 60x40 --dtype f64 --repeat 1 --threads 2").out);
+    const auto with = [&](const char* word) {
+        return std::count_if(text.begin(), text.end(),
+                             [&](const std::string& line) { return line.find(word) != std::string::npos; });
+    };
+    EXPECT_EQ(with("panel_width"), 1);
+    EXPECT_EQ(with(" f64 "), 3 * 2) << "widths 16 and 32 of three codes";
     const Outcome laws = quoin_run("bench paper gram-schmidt orthogonality --dtype f32 --csv laws.csv --json");
     ASSERT_EQ(laws.exit_code, 0) << laws.err;
     EXPECT_EQ(lines_of(laws.out).size(), 6u * 7);

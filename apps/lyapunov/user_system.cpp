@@ -8,15 +8,21 @@
 namespace quoin {
 namespace {
 
-struct UserField {
+/// The caller's code, `motion` and jvp, as a field or map with the number of components of x₀.
+template <class System, auto motion>
+struct UserEquations {
     static constexpr Index block_columns = std::numeric_limits<Index>::max() / 2;  // the caller's code has all vectors
-    UserFlow flow;
+    System user;
 
-    Index dimension() const { return static_cast<Index>(flow.x0.size()); }
+    Index dimension() const { return static_cast<Index>(user.x0.size()); }
+    Index components() const { return dimension(); }
     double flops() const { return 0; }
-    void operator()(const double* x, double* dx) const { flow.field(x, dx); }
-    void jvp(const double* x, MatrixView<const double> X, MatrixView<double> dX) const { flow.jvp(x, X, dX); }
+    void operator()(const double* x, double* y) const { (user.*motion)(x, y); }
+    void jvp(const double* x, MatrixView<const double> X, MatrixView<double> Y) const { user.jvp(x, X, Y); }
 };
+using UserField = UserEquations<UserFlow, &UserFlow::field>;
+using UserDelayField = UserEquations<UserDelayFlow, &UserDelayFlow::field>;
+using UserStep = UserEquations<UserMap, &UserMap::map>;
 
 class UserFlowMap final : public Flow<UserField> {
 public:
@@ -24,18 +30,8 @@ public:
     std::string description() const override {
         return fmt::format("a caller's flow, dimension={} step={}", dimension(), step());
     }
-    std::vector<double> initial_state(std::uint64_t) const override { return field_.flow.x0; }
-    std::optional<double> divergence() const override { return field_.flow.divergence; }
-};
-
-struct UserDelayField {
-    static constexpr Index block_columns = UserField::block_columns;
-    UserDelayFlow flow;
-
-    Index components() const { return static_cast<Index>(flow.x0.size()); }
-    double flops() const { return 0; }
-    void operator()(const double* z, double* dx) const { flow.field(z, dx); }
-    void jvp(const double* z, MatrixView<const double> Z, MatrixView<double> dX) const { flow.jvp(z, Z, dX); }
+    std::vector<double> initial_state(std::uint64_t) const override { return field_.user.x0; }
+    std::optional<double> divergence() const override { return field_.user.divergence; }
 };
 
 class UserDelayMap final : public DelayFlow<UserDelayField> {
@@ -46,22 +42,14 @@ public:
                            intervals());
     }
     std::vector<double> initial_state(std::uint64_t) const override {
-        const std::vector<double>& x0 = field_.flow.x0;
+        const std::vector<double>& x0 = field_.user.x0;
         std::vector<double> x;
         for (Index i = 0; i <= intervals(); ++i) x.insert(x.end(), x0.begin(), x0.end());
         return x;
     }
 };
 
-struct UserEquations {
-    UserMap user;
-
-    Index dimension() const { return static_cast<Index>(user.x0.size()); }
-    void operator()(const double* x, double* y) const { user.map(x, y); }
-    void jvp(const double* x, MatrixView<const double> X, MatrixView<double> Y) const { user.jvp(x, X, Y); }
-};
-
-class UserDiscreteMap final : public DiscreteMap<UserEquations> {
+class UserDiscreteMap final : public DiscreteMap<UserStep> {
 public:
     using DiscreteMap::DiscreteMap;
     std::string description() const override { return fmt::format("a caller's map, dimension={}", dimension()); }
@@ -95,7 +83,7 @@ std::unique_ptr<TangentMap<>> tangent_map(UserDelayFlow flow) {
 
 std::unique_ptr<TangentMap<>> tangent_map(UserMap map) {
     require_system(map.x0, bool(map.map), bool(map.jvp));
-    return std::make_unique<UserDiscreteMap>(UserEquations{std::move(map)});
+    return std::make_unique<UserDiscreteMap>(UserStep{std::move(map)});
 }
 
 }  // namespace quoin

@@ -88,16 +88,10 @@ public:
 
     void run() {
         results_.describe(describe_host(ctx_));
-        results_.say("Modified Gram-Schmidt by compilers, {}\nseconds (GFLOP/s = 2mn²/T)\n", describe_host(ctx_));
+        results_.say("Modified Gram-Schmidt by compilers, {}; GFLOP/s = 2mn²/T\n", describe_host(ctx_));
         warn_about_host();
         arguments_.for_each_dtype({ScalarKind::F32}, [&]<class T>(T) {
-            for (const Shape shape : arguments_.shapes_or(squares(std::vector<Index>{1024, 2048}))) {
-                const std::string all = fmt::format("{} threads", ctx_.threads());
-                results_.say("\n{:<28} {:>18} {:>18} {:>18} {:>18}\n",
-                             fmt::format("{} {}", to_string(shape), to_string(scalar_kind<T>)), "unblocked, serial",
-                             all, "blocked, serial", all);
-                compare<T>(shape);
-            }
+            for (const Shape shape : arguments_.shapes_or(squares(std::vector<Index>{1024, 2048}))) compare<T>(shape);
         });
     }
 
@@ -112,19 +106,16 @@ private:
                               name = fmt::format("{} {}", compiler.command, compiler.flags);
             const Loops<T> loops = version.empty() ? nullptr : compile<T>(compiler, scratch_.path());
             if (!loops) {
-                results_.say("{:<28} {}\n", name, version.empty() ? "not installed" : "does not compile with OpenMP");
+                results_.say("{}: {}\n", name, version.empty() ? "not installed" : "does not compile with OpenMP");
                 continue;
             }
-            results_.say("{:<28}", name);
             for (const Index b : {shape.cols, std::min(block_columns, shape.cols)})
                 for (const int threads : {1, ctx_.threads()})
                     measure<T>(A, Q, name, version, b == shape.cols ? 0 : b, threads,
                                [&] { loops(Q.data(), R.data(), shape.rows, shape.cols, b, threads); });
-            results_.say("\n");
         }
-        results_.say("{:<28}", "BLAS (Listing 3)");
+        // by the BLAS's own threads
         measure<T>(A, Q, "blas2", build_info().blas, 0, 1, [&] { bench::mgs_blas2<T>(Q.view(), R.view()); });
-        results_.say(" (the BLAS's own threads)\n");
     }
 
     template <class T, class Work>
@@ -140,7 +131,6 @@ private:
                 return watch.seconds();
             },
             arguments_.repeat);
-        results_.say(" {:>18}", fmt::format("{:.3g} ({:.3g})", seconds, gram_schmidt_gflops(shape, seconds)));
         JsonLine line = case_line(shape, scalar_kind<T>);
         line.add("code", code).add("compiler", version).add("threads", threads).add("panel_width", width);
         line.add("seconds", seconds).add("gflops", gram_schmidt_gflops(shape, seconds));

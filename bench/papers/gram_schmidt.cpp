@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "byte_size.hpp"
 #include "interrupt.hpp"
@@ -27,41 +26,12 @@ constexpr Index widths[] = {16, 32, 48, 64, 96, 128, 192, 256};
 constexpr Index max_elementwise_cols = 2048;
 /// The paper's width 32, which is near the best of `widths` for its blocked code at every size.
 constexpr Index paper_width = 32;
-/// The required speed of the blocked method over the unblocked one, on all cores, from `required_from` columns on.
-constexpr double required_ratio = 4;
-constexpr Index required_from = 4096;
 
 enum class Code { Elementwise, Blas2, Unblocked, PaperBlocked, Mgs, MgsTwice, Cgs, CgsTwice, Lapack };
 
-struct CodeName {
-    const char* name;  ///< in JSON and CSV
-    const char* text;
-};
-/// Names of the codes, in the order of `Code`.
-constexpr CodeName codes[] = {
-    {"mgs-elementwise", "Listing 1, element by element, 1 core"},
-    {"mgs-blas2", "Listing 3, GEMV, SCAL, GER"},
-    {"mgs-unblocked", "OpenMP, unblocked"},
-    {"mgs-blocked", "OpenMP, blocked as the paper's"},
-    {"mgs", "Quoin: mgs"},
-    {"mgs-always", "  reorthogonalized always"},
-    {"cgs", "Quoin: cgs"},
-    {"cgs-always", "  reorthogonalized always"},
-    {"geqrf-orgqr", "LAPACK: geqrf + orgqr"},
-};
-
-const CodeName& name_of(Code code) { return codes[static_cast<int>(code)]; }
-
-struct Row {
-    Shape shape;
-    ScalarKind dtype;
-    Code code;
-    int threads;
-    Index width;  ///< of a panel; 0: none
-    double seconds = 0, orthogonality = -1, residual = -1;
-
-    double gflops() const { return gram_schmidt_gflops(shape, seconds); }
-};
+/// Names of the codes, in the order of `Code`: Listings 1 and 3, OpenMP, the paper's blocks, Quoin's, and LAPACK's.
+constexpr const char* codes[] = {"mgs-elementwise", "mgs-blas2", "mgs-unblocked", "mgs-blocked", "mgs",
+                                 "mgs-always",      "cgs",       "cgs-always",    "geqrf-orgqr"};
 
 class GramSchmidtBench {
 public:
@@ -72,7 +42,7 @@ public:
     void sizes() {
         for_each_shape([&]<class T>(T, Shape shape) { compare<T>(shape); });
     }
-    /// Figure 4: GFLOP/s over the width of a panel, the best of each line marked.
+    /// Figure 4: GFLOP/s over the width of a panel.
     void panel_widths() {
         for_each_shape([&]<class T>(T, Shape shape) { vary_width<T>(shape); });
     }
@@ -94,9 +64,8 @@ private:
     }
 
     template <class T>
-    Row measure(const Matrix<T>& A, Code code, Context<Host>& ctx, Index width, bool accuracy) {
+    void measure(const Matrix<T>& A, Code code, Context<Host>& ctx, Index width, bool accuracy) {
         const Index m = A.rows(), n = A.cols();
-        Row row{{m, n}, scalar_kind<T>, code, code == Code::Elementwise ? 1 : ctx.threads(), width};
         Options options = arguments_.common.options;
         options.method =
             code == Code::Cgs || code == Code::CgsTwice ? Method::ClassicalGramSchmidt : Method::ModifiedGramSchmidt;
@@ -124,7 +93,7 @@ private:
                     break;
                 default: {
                     QR<T> f = qr<T, Host>(ctx, std::move(Q), plan);
-                    row.width = plan.panel_width;
+                    width = plan.panel_width;
                     const double seconds = watch.seconds();
                     ThinQR<T> thin = std::move(f).take_thin(ctx);
                     R = std::move(thin.R);
@@ -134,22 +103,18 @@ private:
             }
             return watch.seconds();
         };
-        row.seconds = median_of(run, arguments_.repeat);
+        const double seconds = median_of(run, arguments_.repeat);
+        double orthogonality = -1, residual = -1;
         if (accuracy) {
             for (Index j = 0; j < n; ++j) std::fill(R.view().at(j + 1, j), R.view().at(n, j), T(0));
-            row.orthogonality = orthogonality<T>(ctx_, std::as_const(Q).view());
-            row.residual = residual<T>(ctx_, A.view(), std::as_const(Q).view(), std::as_const(R).view());
+            orthogonality = quoin::orthogonality<T>(ctx_, std::as_const(Q).view());
+            residual = quoin::residual<T>(ctx_, A.view(), std::as_const(Q).view(), std::as_const(R).view());
         }
-        report(row);
-        return row;
-    }
-
-    void report(const Row& row) {
-        JsonLine json = case_line(row.shape, row.dtype);
-        json.add("code", name_of(row.code).name).add("threads", row.threads).add("panel_width", row.width);
-        json.add("seconds", row.seconds).add("gflops", row.gflops());
-        json.add_measured("orthogonality", row.orthogonality).add_measured("residual", row.residual);
-        results_.add(json);
+        JsonLine json = case_line({m, n}, scalar_kind<T>);
+        json.add("code", codes[static_cast<int>(code)]);
+        json.add("threads", code == Code::Elementwise ? 1 : ctx.threads()).add("panel_width", width);
+        json.add("seconds", seconds).add("gflops", gram_schmidt_gflops({m, n}, seconds));
+        results_.add(json.add_measured("orthogonality", orthogonality).add_measured("residual", residual));
     }
 
     template <class T>
@@ -163,65 +128,30 @@ private:
     template <class T>
     void compare(Shape shape) {
         const Matrix<T> A = random<T>(shape);
-        results_.say("\n{} x {} {:<26} {:>10} {:>10} {:>12} {:>12} {:>12}\n", shape.rows, shape.cols,
-                     to_string(scalar_kind<T>), "seconds", "GFLOP/s", "/ unblocked", "‖I − QᵀQ‖", "residual");
-        double unblocked = 0, mgs = 0;
-        for (Code code = Code::Elementwise; code <= Code::Lapack; code = Code(int(code) + 1)) {
-            if (code == Code::Elementwise && shape.cols > max_elementwise_cols) continue;
-            const Row row = measure<T>(A, code, ctx_, code == Code::PaperBlocked ? paper_width : 0, true);
-            if (code == Code::Unblocked) unblocked = row.seconds;
-            if (code == Code::Mgs) mgs = row.seconds;
-            results_.say("{:<40} {:>10.4g} {:>10.1f} {:>12} {:>12.2e} {:>12.2e}\n", name_of(code).text, row.seconds,
-                         row.gflops(), unblocked > 0 ? fmt::format("{:.1f}x", unblocked / row.seconds) : "",
-                         row.orthogonality, row.residual);
-        }
-        if (shape.cols >= required_from)
-            results_.say("mgs over unblocked: {:.1f}x, required {:g}x\n", unblocked / mgs, required_ratio);
+        for (Code code = Code::Elementwise; code <= Code::Lapack; code = Code(int(code) + 1))
+            if (code != Code::Elementwise || shape.cols <= max_elementwise_cols)
+                measure<T>(A, code, ctx_, code == Code::PaperBlocked ? paper_width : 0, true);
     }
 
     template <class T>
     void vary_width(Shape shape) {
-        results_.say("\nGFLOP/s over the columns of a panel, {} {}\n{:<8}", to_string(shape), to_string(scalar_kind<T>),
-                     "");
-        for (const Index width : widths) results_.say("{:>9}", width);
-        results_.say("{:>9}\n", "best");
         const Matrix<T> A = random<T>(shape);
-        for (const Code code : {Code::PaperBlocked, Code::Mgs, Code::Cgs}) {
-            results_.say("{:<8}", code == Code::PaperBlocked ? "paper" : name_of(code).name);
-            std::optional<Row> best;
-            for (const Index width : widths) {
-                if (width > shape.cols) break;
-                const Row row = measure<T>(A, code, ctx_, width, false);
-                results_.say("{:>9.1f}", row.gflops());
-                if (!best || row.seconds < best->seconds) best = row;
-            }
-            results_.say("{:>9}\n", best ? best->width : 0);
-        }
+        for (const Code code : {Code::PaperBlocked, Code::Mgs, Code::Cgs})
+            for (const Index width : widths)
+                if (width <= shape.cols) measure<T>(A, code, ctx_, width, false);
     }
 
     template <class T>
     void vary_threads(Shape shape) {
         const Matrix<T> A = random<T>(shape);
-        results_.say("\nseconds over threads, {} {}\n{:<24}", to_string(shape), to_string(scalar_kind<T>), "");
         std::vector<int> counts;
         for (int t = 1; t < ctx_.threads(); t *= 2) counts.push_back(t);
         counts.push_back(ctx_.threads());
-        for (const int t : counts) results_.say("{:>9}", t);
-        results_.say("{:>9}\n", "speedup");
-        for (const Code code : {Code::Unblocked, Code::PaperBlocked, Code::Mgs}) {
-            results_.say("{:<24}", code == Code::Unblocked      ? "unblocked"
-                                   : code == Code::PaperBlocked ? "paper, blocked"
-                                                                : "mgs");
-            double first = 0, last = 0;
+        for (const Code code : {Code::Unblocked, Code::PaperBlocked, Code::Mgs})
             for (const int t : counts) {
                 Context<Host> ctx(t);
-                const Row row = measure<T>(A, code, ctx, code == Code::PaperBlocked ? paper_width : 0, false);
-                if (first == 0) first = row.seconds;
-                last = row.seconds;
-                results_.say("{:>9.4g}", row.seconds);
+                measure<T>(A, code, ctx, code == Code::PaperBlocked ? paper_width : 0, false);
             }
-            results_.say("{:>8.2f}x\n", first / last);
-        }
     }
 
     const BenchArguments& arguments_;

@@ -20,10 +20,6 @@ constexpr int along[] = {32, 64, 128, 256, 512, 1024}, columns_a_block[] = {1, 2
 constexpr int max_threads = 1024;
 /// A kernel is timed on every `step_stride`-th step of a factorization.
 constexpr Index step_stride = 128;
-/// The required speed of the blocked method over cuBLAS's, from `required_over_blas2_from` columns on.
-constexpr double required_over_blas2 = 5;
-constexpr Index required_over_blas2_from = 8192;
-
 const char* name_of(Access access) { return access == Access::Direct ? "direct" : "shared"; }
 
 class PaperFigures : ThinQrOnDevice {
@@ -42,11 +38,6 @@ public:
     void every_code() {
         for_each_dtype([&]<class T>(T) {
             kernels<T>(sizes().back());
-            results_.say(
-                "\nFigure 9: modified Gram-Schmidt, {}, GFLOP/s = 2mn²/T\n{:>12} {:<26} {:>10} {:>10} {:>12} {:>12} "
-                "{:>12}\n",
-                quoin::to_string(scalar_kind<T>), "matrix", "code", "seconds", "GFLOP/s", "/ cuBLAS", "‖I − QᵀQ‖",
-                "residual");
             for (const Shape shape : sizes()) codes<T>(shape);
         });
     }
@@ -91,19 +82,9 @@ private:
         bench::fill_normal(ctx_, Q);
         for (const bool dots : {false, true})
             for (const Access access : {Access::Direct, Access::Shared}) {
-                results_.say(
-                    "\nFigure {}: {} kernel, {}, {} x {} {}, GFLOP/s over NX threads along a column (down) and NY "
-                    "columns "
-                    "a block\n{:>8}",
-                    dots ? 7 : 6, dots ? "dot products" : "orthogonalization",
-                    access == Access::Direct ? "direct access" : "through shared memory", size.rows, size.cols,
-                    quoin::to_string(scalar_kind<T>), "");
-                for (const int ny : columns_a_block) results_.say("{:>9}", ny);
-                results_.say("\n");
                 Choice& best = dots ? dots_ : updates_;
                 if (access == Access::Direct) best = {};
-                for (const int nx : along) {
-                    results_.say("{:>8}", nx);
+                for (const int nx : along)
                     for (const int ny : columns_a_block) {
                         if (nx * ny > max_threads) continue;
                         Choice choice{access, {nx, ny}};
@@ -113,13 +94,10 @@ private:
                         const double seconds = timed(flops, dots, choice, Q, R);
                         const double rate = 1e-9 * flops / seconds;
                         choice.seconds = seconds;
-                        results_.say("{:>9.1f}", rate);
                         report(size, scalar_kind<T>, dots ? "dot-products" : "orthogonalization", &choice, -1, seconds,
                                rate);
                         if (best.seconds == 0 || seconds < best.seconds) best = choice;
                     }
-                    results_.say("\n");
-                }
             }
     }
 
@@ -144,13 +122,7 @@ private:
         Matrix<T, Cuda> Q(ctx_, size.rows, size.cols), R(ctx_, size.cols, size.cols);
         bench::fill_normal(ctx_, Q);
         set_identity<T>(ctx_, size.cols, R.view());
-        results_.say(
-            "\nFigure 8: µs of an orthogonalization by direct access over the columns that are left, {} x {} {}\n{:>8}",
-            size.rows, size.cols, quoin::to_string(scalar_kind<T>), "");
-        for (const BlockShape shape : some) results_.say("{:>9}", fmt::format("{}x{}", shape.nx, shape.ny));
-        results_.say("\n");
-        for (Index left = 16; left < size.cols; left *= 2) {
-            results_.say("{:>8}", left);
+        for (Index left = 16; left < size.cols; left *= 2)
             for (const BlockShape shape : some) {
                 const Choice choice{Access::Direct, shape};
                 launch(false, choice, Q, R, size.cols - left - 1);
@@ -160,12 +132,9 @@ private:
                                                                  launch(false, choice, Q, R, size.cols - left - 1);
                                                          }) /
                                        launches;
-                results_.say("{:>9.1f}", 1e6 * seconds);
                 report(size, scalar_kind<T>, "orthogonalization", &choice, left, seconds,
                        2e-9 * static_cast<double>(size.rows) * static_cast<double>(left) / seconds);
             }
-            results_.say("\n");
-        }
     }
 
     /// Figure 9, with Quoin's blocked method and cuSOLVER for comparison.
@@ -189,35 +158,26 @@ private:
         using enum Method;
         using enum Reorthogonalization;
         const struct {
-            const char *name, *text;
+            const char* name;
             std::function<double()> run;
         } codes[] = {
-            {"mgs-cublas", "cuBLAS GEMV, SCAL, GER",
-             by_columns([&] { bench::mgs_cublas<T>(ctx_, Q.view(), R.view()); })},
-            {"mgs-native", "the paper's kernels", by_columns([&] {
+            {"mgs-cublas", by_columns([&] { bench::mgs_cublas<T>(ctx_, Q.view(), R.view()); })},
+            {"mgs-native", by_columns([&] {
                  bench::mgs_native<T>(ctx_, Q.view(), R.view(), dots_.shape, dots_.access, updates_.shape,
                                       updates_.access);
              })},
-            {"mgs", "Quoin: mgs", by_quoin(ModifiedGramSchmidt, Off)},
-            {"mgs-always", "  reorthogonalized always", by_quoin(ModifiedGramSchmidt, Always)},
-            {"cgs", "Quoin: cgs", by_quoin(ClassicalGramSchmidt, Off)},
-            {"cgs-always", "  reorthogonalized always", by_quoin(ClassicalGramSchmidt, Always)},
-            {"geqrf-orgqr", "cuSOLVER: geqrf + orgqr", [&] { return run_cusolver(A, cusolver, Q, R); }},
+            {"mgs", by_quoin(ModifiedGramSchmidt, Off)},
+            {"mgs-always", by_quoin(ModifiedGramSchmidt, Always)},
+            {"cgs", by_quoin(ClassicalGramSchmidt, Off)},
+            {"cgs-always", by_quoin(ClassicalGramSchmidt, Always)},
+            {"geqrf-orgqr", [&] { return run_cusolver(A, cusolver, Q, R); }},
         };
-        double blas2 = 0, mgs = 0;
         for (const auto& code : codes) {
             const double seconds = median_seconds(code.run);
-            if (blas2 == 0) blas2 = seconds;
-            if (std::string(code.name) == "mgs") mgs = seconds;
             const double orthogonality = bench::orthogonality(ctx_, Q), residual = bench::residual(ctx_, A, Q, R);
             report(size, scalar_kind<T>, code.name, nullptr, -1, seconds, gram_schmidt_gflops(size, seconds),
                    orthogonality, residual);
-            results_.say("{:>12} {:<26} {:>10.4g} {:>10.1f} {:>11.1f}x {:>12.2e} {:>12.2e}\n", to_string(size),
-                         code.text, seconds, gram_schmidt_gflops(size, seconds), blas2 / seconds, orthogonality,
-                         residual);
         }
-        if (size.cols >= required_over_blas2_from)
-            results_.say("mgs over cuBLAS: {:.1f}x, required {:g}x\n", blas2 / mgs, required_over_blas2);
     }
 
     Choice dots_, updates_;  // the best of Figures 7 and 6

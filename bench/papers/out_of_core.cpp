@@ -14,7 +14,6 @@
 #include "measure/cuda/device.hpp"
 #include "measure/cuda/page_locked.hpp"
 #include "papers/large_matrix.hpp"
-#include "papers/published.hpp"
 #include "quoin/io.hpp"
 #include "quoin/study.hpp"
 #include "results.hpp"
@@ -26,20 +25,11 @@ namespace quoin::cli {
 
 namespace {
 
-/// Returns the seconds of a V100 PCIe, GEMMs by FP16, that the paper's `table` has in `row` for this shape and the
-/// method of `plan`; −1 if it has none.
-double published_seconds(const char* table, const char* row, Shape shape, const OutOfCorePlan& plan) {
-    if (plan.arithmetic != Arithmetic::FP16 || plan.reorthogonalize) return -1;
-    return published("out-of-core", table, to_string(plan.method), fmt::format("{}, {}", to_string(shape), row));
-}
-
 /// A schedule, and its name in the results; "" for Quoin's.
 struct NamedSchedule {
     const char* name = "";
     OutOfCoreSchedule schedule{};
 };
-
-std::string seconds_or_dash(double value) { return measured(value, "{:.4g} s"); }
 
 template <class T>
 class OutOfCoreBench {
@@ -62,9 +52,6 @@ public:
                      to_string(scalar_kind<T>), format_byte_size(double(m) * double(n) * sizeof(T)), made,
                      locked.locked() ? "pinned" : "refused to be pinned", watch.seconds(),
                      format_byte_size(double(arguments_.gpu_memory)));
-        results_.say("{:>40} {:>7} {:>8} {:>8} {:>8} {:>17} {:>17} {:>7} {:>9} {:>9} {:>9}\n", "", "block", "s",
-                     "planned s", "TFLOP/s", "GiB in (paper)", "GiB out (paper)", "hidden", "GiB used", "‖I−QᵀQ‖",
-                     "‖A−QR‖");
         bool first = true;
         for (const OutOfCoreOptions& route : arguments_.routes) {
             load_kernels(route);
@@ -115,34 +102,10 @@ private:
         }
         const bench::Probed probed = bench::probe<T>(seed, A, R.view());
         const OutOfCorePlan& plan = report.plan;
-        const auto of_paper = [&](const char* table, const char* row) {
-            return *schedule.name ? -1 : published_seconds(table, row, shape, plan);
-        };
-        const double paper_products = of_paper("table4", "products"), paper_panels = of_paper("table4", "panels"),
-                     paper_in = of_paper("table3", "in"), paper_out = of_paper("table3", "out");
-        const Index paper_block = paper_products > 0 ? 8192 : paper_in > 0 ? 16384 : -1;
         study::PaperBytes by_paper;
         if (plan.method != OutOfCoreMethod::Householder)
             by_paper = study::paper_bytes(plan, options.block > 0 ? std::min(options.block, shape.cols) : plan.block);
-        constexpr double GiB = 1 << 30;
         const double tflops = 1e-12 * plan.flops / report.seconds;
-        const auto bytes = [&](double moved, double of_paper) {
-            return fmt::format("{:.4g} ({})", moved / GiB, of_paper > 0 ? fmt::format("{:.4g}", of_paper / GiB) : "−");
-        };
-        results_.say("{:>40} {:>7} {:>8.3f} {:>9.2f} {:>8.1f} {:>17} {:>17} {:>6.1f}% {:>9.2f} {:>9.2e} {:>9.2e}\n",
-                     name, plan.block, report.seconds, plan.seconds, tflops, bytes(report.bytes_in, by_paper.in),
-                     bytes(report.bytes_out, by_paper.out), 100 * times.hidden(), report.memory_bytes / GiB,
-                     probed.orthogonality, probed.residual);
-        results_.say(
-            "{:>40} copies in {} out {}, products {}, panels {}; of the products' copies {:.1f}% hidden, {:.1f}% could "
-            "be\n",
-            "busy:", seconds_or_dash(times.in), seconds_or_dash(times.out), seconds_or_dash(times.products),
-            seconds_or_dash(times.panels), 100 * times.hidden_in_products(), 100 * times.hideable_in_products());
-        if (paper_block > 0) {
-            results_.say("{:>40} copies in {} out {}, products {}, panels {}; blocks of {} columns\n",
-                         "the paper, on a V100:", seconds_or_dash(paper_in), seconds_or_dash(paper_out),
-                         seconds_or_dash(paper_products), seconds_or_dash(paper_panels), paper_block);
-        }
         JsonLine line = case_line(shape, scalar_kind<T>);
         line.add("method", to_string(plan.method)).add("arithmetic", to_string(plan.arithmetic));
         line.add("reorthogonalized", plan.reorthogonalize).add_known("schedule", schedule.name);
@@ -156,11 +119,7 @@ private:
         line.add("hidden", times.hidden()).add("seconds_product_copies", times.product_copies);
         line.add("hidden_in_products", times.hidden_in_products());
         line.add("memory_bytes", Index(report.memory_bytes)).add("pinned", pinned);
-        line.add("orthogonality", probed.orthogonality).add("residual", probed.residual);
-        line.add("paper_block", paper_block);  // −1: the paper has no such row
-        line.add("paper_seconds_in", paper_in).add("paper_seconds_out", paper_out);
-        line.add("paper_seconds_products", paper_products).add("paper_seconds_panels", paper_panels);
-        results_.add(line);
+        results_.add(line.add("orthogonality", probed.orthogonality).add("residual", probed.residual));
     }
 
     static std::string name_of(const OutOfCoreOptions& options, const NamedSchedule& schedule) {

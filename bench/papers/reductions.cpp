@@ -17,9 +17,7 @@ void bench_reductions(const BenchArguments& arguments) {
     const InterruptGuard guard(ctx);
     Results results(arguments);
     results.describe(bench::describe_device());
-    results.say("{}\nGFLOP/s of apply_qt_h, 4mn² flops for a block of m×n\n\n{:>8}", bench::describe_device(), "block");
-    for (const bench::Reduction reduction : bench::reductions) results.say("  {:>20}", to_string(reduction));
-    results.say("\n");
+    results.say("{}\napply_qt_h, 4mn² flops for a block of m×n\n", bench::describe_device());
     for (const bench::UpdateBlock block : {bench::UpdateBlock{64, 8},
                                            {128, 8},
                                            {256, 8},
@@ -37,7 +35,6 @@ void bench_reductions(const BenchArguments& arguments) {
         Matrix<float> taus(block.cols, count);
         std::fill_n(taus.data(), block.cols * count, 2.0f / static_cast<float>(block.rows));
         const Matrix<float, Cuda> tau = copy_to_device<float>(ctx, taus.view());
-        results.say("{:>8}", to_string(Shape{block.rows, block.cols}));
         for (const bench::Reduction reduction : bench::reductions) {
             throw_if_interrupted();
             const double seconds = median_of(
@@ -48,12 +45,10 @@ void bench_reductions(const BenchArguments& arguments) {
                 },
                 0);
             const double rate = 4e-9 * static_cast<double>(entries) * block.cols / seconds;
-            results.say("  {:>20.0f}", rate);
             JsonLine line = case_line({block.rows, block.cols}, ScalarKind::F32);
             line.add("code", to_string(reduction)).add("seconds", seconds).add("gflops", rate);
             results.add(line);
         }
-        results.say("\n");
     }
 }
 

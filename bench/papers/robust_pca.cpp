@@ -8,7 +8,6 @@
 
 #include "machine.hpp"
 #include "on_device.hpp"
-#include "papers/published.hpp"
 #include "quoin/apps/online_robust_pca.hpp"
 #include "quoin/apps/robust_pca.hpp"
 #include "results.hpp"
@@ -113,16 +112,6 @@ JsonLine line_of(const PursuitRow& row) {
     return json;
 }
 
-void print_row(const Results& results, const PursuitRow& row) {
-    const auto cell = [](const Reached& r) {
-        return r.at ? fmt::format("{:.3g} s ({})", r.at->seconds, r.at->iteration) : std::string("-");
-    };
-    results.say("{:<40}  {:>12.1f}  {:>20}  {:>20}\n",
-                fmt::format("{}, singular values by {}",
-                            row.pursuit == Pursuit::InexactAlm ? "growing μ" : "constant μ", to_string(row.route)),
-                row.rate(), cell(row.reached[0]), cell(row.reached[1]));
-}
-
 Matrix<float> scene_matrix() {
     const video::SyntheticScene scene({width, height, 1});
     Matrix<float> M(width * height, frames);
@@ -144,8 +133,7 @@ void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const Bench
     results.describe(where);
     results.say("Robust PCA of {}x{}, f32: {} frames of {}x{}, the synthetic scene of `quoin rpca`\n", M.rows(), frames,
                 frames, width, height);
-    results.say("{}\n\n", where);
-    results.say("{:<40}  {:>12}  {:>20}  {:>20}\n", "", "iterations/s", "to 1e-3", "to 1e-5");
+    results.say("{}\n", where);
     for (const Pursuit pursuit : {Pursuit::InexactAlm, Pursuit::AlternatingDirections}) {
         for (const ThresholdRoute route : {ThresholdRoute::Qr, ThresholdRoute::Gram, ThresholdRoute::Auto}) {
             // Auto is one of the others: on a GPU that takes no time to show
@@ -154,28 +142,13 @@ void bench_robust_pca_on(Context<D>& ctx, const DeviceInUse& device, const Bench
             if (on_gpu) run_pursuit<D>(ctx, M.view(), pursuit, route, 3);
             const PursuitRow row = run_pursuit<D>(ctx, M.view(), pursuit, route, arguments.iterations);
             results.add(line_of(row));
-            print_row(results, row);
         }
     }
-    for (const PublishedSeries& row : published_series(arguments.paper, arguments.entry))
-        results.say("{:<40}  {:>12.1f}\n", fmt::format("the paper: {}", row.code), row.values[0]);
-    results.say(
-        "\nseconds, and iterations in parentheses, to ‖M − L − S‖ / ‖M‖, with constant μ to the dual residual as well, "
-        "of\n"
-        "at most {} iterations\n",
-        arguments.iterations);
     // beyond the frame at which the basis is made orthonormal anew
     const Index timed = on_gpu ? 300 : 30;
     if (on_gpu) run_online(ctx, timed);
     const OnlineRow online = run_online(ctx, timed);
     results.add(line_of(online));
-    results.say(
-        "\nOnline, {}x{} in grey, bytes in and out: {:.1f} frames/s, rank {}; latency {:.2f} ms, at most {:.2f} ms = "
-        "{:.2f}\n"
-        "frames at 60/s, after the first {}\n",
-        stream.width, stream.height, online.rate(), online.rank,
-        1e3 * online.seconds / static_cast<double>(online.frames), 1e3 * online.longest, 60 * online.longest,
-        OnlineRobustPcaOptions().start);
 }
 
 }  // namespace

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 
 #include "either_device.hpp"
 #include "papers/large_matrix.hpp"
-#include "papers/published.hpp"
 #include "quoin/study.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
@@ -21,14 +19,12 @@ namespace quoin::cli {
 
 namespace {
 
-/// Qᵀ applied to `columns` columns, and the required ratio to ormqr.
+/// Qᵀ applied to `columns` columns.
 struct Application {
     Shape shape;
     Index columns;
-    double required;
 };
-constexpr Application applications[] = {
-    {{1000000, 192}, 100, 5}, {{8192, 2048}, 2048, 1.5}, {{10000, 10000}, 1000, 1.3}};
+constexpr Application applications[] = {{{1000000, 192}, 100}, {{8192, 2048}, 2048}, {{10000, 10000}, 1000}};
 
 constexpr Index block_order = 10000, blocks_a_side = 10;
 
@@ -90,20 +86,16 @@ private:
 
     bool wants_rival() const { return arguments_.wants(on_host ? Reference::Lapack : Reference::Cusolver); }
 
-    /// Medians of the runs by name, all of one code's energy on one meter, or none.
+    /// Adds the medians of the runs, all of one code's energy on one meter, or none.
     template <class T>
-    std::map<std::string, double> measure(const char* op, Shape shape, Index columns, const std::vector<Named>& runs,
-                                          EnergyMeter* meter = nullptr) {
+    void measure(const char* op, Shape shape, Index columns, const std::vector<Named>& runs,
+                 EnergyMeter* meter = nullptr) {
         std::vector<std::function<double()>> functions;
         for (const auto& [name, run] : runs) functions.push_back(run);
         const std::vector<double> medians = medians_of(functions, arguments_.repeat);
-        std::map<std::string, double> seconds;
-        for (std::size_t r = 0; r < runs.size(); ++r) {
-            seconds[runs[r].name] = medians[r];
+        for (std::size_t r = 0; r < runs.size(); ++r)
             add(op, shape, columns, scalar_kind<T>, runs[r].name, medians[r],
                 meter ? joules_of(*meter, runs[r].run, medians[r]) : -1);
-        }
-        return seconds;
     }
     void add(const char* op, Shape shape, Index columns, ScalarKind dtype, const std::string& code, double seconds,
              double joules) {
@@ -117,24 +109,8 @@ private:
             const bool square = shape.rows == shape.cols;
             line.add("gflops", gflop / seconds).add_measured("paper_gflops", square ? of_paper / seconds : -1);
             if (arguments_.energy) line.add_measured("paper_gflop_per_joule", square ? a_joule(of_paper) : -1);
-            rates_.push_back({shape, code, gflop / seconds, square ? of_paper / seconds : -1, joules, a_joule(gflop),
-                              square ? a_joule(of_paper) : -1});
         }
         results_.add(line);
-    }
-    /// Prints the paper's Figure 2.
-    void print_rates() {
-        results_.say(
-            "\n10^9 flops a second and a joule, in the count 2mn² − 2n³/3 for every code, and in the paper's 5n³/3; "
-            "joules "
-            "{}\n\n{:>14}  {:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}\n",
-            on_host ? "of the CPUs" : "of the GPU, geqrt3's of the CPUs", "matrix", "code", "GFLOP/s", "5n³/3",
-            "joules", "GFLOP/J", "5n³/3");
-        for (const Rates& row : rates_)
-            results_.say("{:>14}  {:>14}  {:>10.4g}  {:>10}  {:>10}  {:>10}  {:>10}\n", to_string(row.shape), row.code,
-                         row.gflops, measured(row.paper_gflops, "{:.4g}"), measured(row.joules, "{:.4g}"),
-                         measured(row.gflop_per_joule, "{:.3g}"), measured(row.paper_gflop_per_joule, "{:.3g}"));
-        rates_.clear();
     }
     Options options(QOptions q) const {
         Options options = arguments_.common.options;
@@ -161,10 +137,6 @@ private:
 
     template <class T>
     void schedules(const std::string& trace_path) {
-        results_.say(
-            "\nV, R and one T, {}, panels on the host; entries uniform on (0, 1)\n\n{:>14}  {:>12}  {:>10}  {:>9}  "
-            "{:>9}\n",
-            to_string(scalar_kind<T>), "matrix", "panels", "seconds", "host busy", "GPU busy");
         for (const Shape shape : arguments_.shapes_or({{10000, 10000}})) {
             unless_too_large(shape, scalar_kind<T>, [&] {
                 Matrix<T, D> A(ctx_, shape.rows, shape.cols);
@@ -179,8 +151,6 @@ private:
                     }
                     const double host = busy_seconds(trace, Trace::Row::Host) / seconds,
                                  gpu = busy_seconds(trace, Trace::Row::Device) / seconds;
-                    results_.say("{:>14}  {:>12}  {:>10.4g}  {:>8.0f}%  {:>8.0f}%\n", to_string(shape), name, seconds,
-                                 100 * host, 100 * gpu);
                     JsonLine line = case_line(shape, scalar_kind<T>);
                     results_.add(line.add("code", name).add("seconds", seconds).add("host", host).add("gpu", gpu));
                     if (!trace_path.empty()) trace.write(fmt::format("{}.{}.json", trace_path, name));
@@ -193,12 +163,6 @@ private:
     void factorizations() {
         std::vector<Index> orders;
         for (Index n = 1000; n <= 15000; n += 1000) orders.push_back(n);
-        const char* const rival_name = Rival<T, D>::name;
-        results_.say(
-            "\nV, R and one T, {}, seconds; entries uniform on (0, 1)\n\n{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  "
-            "{:>11}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>10}  {:>10}\n",
-            to_string(scalar_kind<T>), "matrix", "recurrence", "and S kept", "joined", "hybrid", "by tsqr", "without T",
-            fmt::format("{} geqrf", rival_name), "geqrt3", "T costs", "ratio", "paper CPU", "paper GPU");
         for (const Shape shape : arguments_.shapes_or(squares(orders))) {
             unless_too_large(shape, scalar_kind<T>, [&] {
                 const auto [m, n] = shape;
@@ -225,35 +189,15 @@ private:
                                         return seconds_of(ctx_, [&] { rival->geqrf(ctx_, work.view()); });
                                     }});
                 }
-                auto seconds = measure<T>("factor", shape, 0, runs, on_host ? &energy_.host : &energy_.gpu);
-                if (m >= n && arguments_.wants(Reference::Lapack)) seconds["geqrt3"] = geqrt3_seconds<T>(shape, A);
-                const double best = std::min(seconds["recurrence"], seconds["joined"]);
-                const auto cell = [&](const char* name) {
-                    return seconds.count(name) ? fmt::format("{:.4g}", seconds[name]) : std::string("−");
-                };
-                const char* const reference = on_host ? "geqrt3" : "geqrf";
-                const auto paper = [&](const char* code) {
-                    return measured(published("storage", "table1", code, to_string(shape)), "{:.3f}");
-                };
-                results_.say(
-                    "{:>14}  {:>10}  {:>10}  {:>10}  {:>10}  {:>11}  {:>10}  {:>10}  {:>10}  {:>7.0f}%  {:>8}  {:>10}  "
-                    "{:>10}\n",
-                    to_string(shape), cell("recurrence"), cell("recurrence-s"), cell("joined"), cell("hybrid"),
-                    cell("hybrid-tsqr"), cell("without-t"), cell("geqrf"), cell("geqrt3"),
-                    100 * (best / seconds["without-t"] - 1),
-                    seconds.count(reference) ? fmt::format("{:.2f}", seconds[reference] / best) : "−", paper("CPU"),
-                    paper("GPU"));
+                measure<T>("factor", shape, 0, runs, on_host ? &energy_.host : &energy_.gpu);
+                if (m >= n && arguments_.wants(Reference::Lapack)) measure_geqrt3<T>(shape, A);
             });
         }
-        results_.say("{}ratio: {} over Quoin with T\n",
-                     on_host ? "" : "hybrid, by tsqr: panels on the host, by recurrence; ",
-                     on_host ? "LAPACK's geqrt3" : "cuSOLVER's geqrf, which gives no T,");
-        print_rates();
     }
 
     /// Times LAPACK on the host.
     template <class T>
-    double geqrt3_seconds(Shape shape, const Matrix<T, D>& A) {
+    void measure_geqrt3(Shape shape, const Matrix<T, D>& A) {
         Context<Host> host = make_context(arguments_.common);
         Matrix<T> original;
         if constexpr (std::is_same_v<D, Host>) {
@@ -269,14 +213,14 @@ private:
             lapack.geqrt3(work.view(), Tf.view());
             return watch.seconds();
         };
-        return measure<T>("factor", shape, 0, {{"geqrt3", run}}, &energy_.host)["geqrt3"];
+        measure<T>("factor", shape, 0, {{"geqrt3", run}}, &energy_.host);
     }
 
     /// Times `by_quoin(f)` for factorizations f of A with T and with S, and `by_rival(rival)` once A is what the
-    /// rival's geqrf leaves. All return seconds. Returns the medians of "t", "s" and `routine`.
+    /// rival's geqrf leaves, as "t", "s" and `routine`. All return seconds.
     template <class T, class ByQuoin, class ByRival>
-    std::map<std::string, double> compare_products(const char* op, Index columns, Matrix<T, D>& A, ByQuoin by_quoin,
-                                                   const char* routine, ByRival by_rival) {
+    void compare_products(const char* op, Index columns, Matrix<T, D>& A, ByQuoin by_quoin, const char* routine,
+                          ByRival by_rival) {
         const auto f = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{}));
         const auto g = qr<T, D>(ctx_, std::as_const(A).view(), options(FullT{.keep_s = true}));
         std::vector<Named> runs = {{"t", [&] { return by_quoin(f); }}, {"s", [&] { return by_quoin(g); }}};
@@ -286,16 +230,13 @@ private:
             rival->geqrf(ctx_, A.view());
             runs.push_back({routine, [&] { return by_rival(*rival); }});
         }
-        return measure<T>(op, {A.rows(), A.cols()}, columns, runs);
+        measure<T>(op, {A.rows(), A.cols()}, columns, runs);
     }
 
     template <class T>
     void products() {
-        results_.say("\nQᵀC, {}, seconds\n\n{:>14}  {:>8}  {:>10}  {:>10}  {:>10}  {:>8}  {:>8}  {:>9}\n",
-                     to_string(scalar_kind<T>), "matrix", "columns", "with T", "with S", "ormqr", "ratio", "with S",
-                     "required");
         std::vector<Application> asked;
-        for (const auto& [m, n] : arguments_.shapes) asked.push_back({{m, n}, n, 0});
+        for (const auto& [m, n] : arguments_.shapes) asked.push_back({{m, n}, n});
         if (asked.empty()) asked.assign(std::begin(applications), std::end(applications));
         for (const Application& application : asked) {
             unless_too_large(application.shape, scalar_kind<T>, [&] {
@@ -303,7 +244,7 @@ private:
                 Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
                 fill(ctx_, A);
                 fill(ctx_, C);
-                auto seconds = compare_products(
+                compare_products(
                     "apply-qt", application.columns, A,
                     [&](const QR<T, D>& f) {
                         return seconds_of(ctx_, [&] { f.apply_q(ctx_, Side::Left, Op::Transpose, C.view()); });
@@ -312,15 +253,6 @@ private:
                     [&](Rival<T, D>& rival) {
                         return seconds_of(ctx_, [&] { rival.ormqr(ctx_, std::as_const(A).view(), C.view()); });
                     });
-                results_.say("{:>14}  {:>8}  {:>10.4g}  {:>10.4g}  ", to_string(application.shape), application.columns,
-                             seconds["t"], seconds["s"]);
-                if (wants_rival()) {
-                    results_.say("{:>10.4g}  {:>8.2f}  {:>8.2f}  {:>9}\n", seconds["ormqr"],
-                                 seconds["ormqr"] / seconds["t"], seconds["ormqr"] / seconds["s"],
-                                 application.required);
-                } else {
-                    results_.say("\n");
-                }
             });
         }
     }
@@ -337,7 +269,7 @@ private:
             Matrix<T, D> A(ctx_, n, n);
             fill(ctx_, A);
             const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
-            auto seconds = compare_products(
+            compare_products(
                 "q-block", block_size, A,
                 [&](const QR<T, D>& f) {
                     Matrix<T, D> B;
@@ -348,14 +280,6 @@ private:
                     Matrix<T, D> work = copied(ctx_, A);
                     return seconds_of(ctx_, [&] { rival.orgqr(ctx_, work.view()); });
                 });
-            results_.say("\nQ([{}, {}), [{}, {})) of {}x{}, {}: {:.4g} s with T, {:.4g} s with S", last.begin, last.end,
-                         last.begin, last.end, n, n, to_string(scalar_kind<T>), seconds["t"], seconds["s"]);
-            if (wants_rival()) {
-                results_.say("; orgqr of all Q {:.4g} s: ratios {:.1f} and {:.1f} (required of {}: 8 and 50)",
-                             seconds["orgqr"], seconds["orgqr"] / seconds["t"], seconds["orgqr"] / seconds["s"],
-                             block_order);
-            }
-            results_.say("\n");
         });
     }
 
@@ -363,12 +287,6 @@ private:
     Context<D>& ctx_;
     Results results_;
     EnergyMeters energy_;
-    struct Rates {
-        Shape shape;
-        std::string code;
-        double gflops, paper_gflops, joules, gflop_per_joule, paper_gflop_per_joule;
-    };
-    std::vector<Rates> rates_;
 };
 
 }  // namespace

@@ -30,9 +30,6 @@ private:
     };
 
     void compare(Shape shape) {
-        results_.say("\n{:>12} {:<12} {:<10} {:<8} {:>10} {:>10} {:>12} {:>9} {:>12} {:>12}\n", to_string(shape),
-                     "method", "arithmetic", "again", "seconds", "GFLOP/s", "/ cuSOLVER", "required", "‖I − QᵀQ‖",
-                     "residual");
         Matrix<float, Cuda> A(ctx_, shape.rows, shape.cols), Q, R;
         bench::fill_normal(ctx_, A);
         double cusolver_seconds = 0;
@@ -65,10 +62,6 @@ private:
     void report(Shape shape, const Row& row, double seconds, double ratio, const Matrix<float, Cuda>& A,
                 Matrix<float, Cuda>& Q, Matrix<float, Cuda>& R) {
         const double orthogonality = bench::orthogonality(ctx_, Q), residual = bench::residual(ctx_, A, Q, R);
-        const std::string required = row.required > 0 ? fmt::format("{:g}", row.required) : "";
-        results_.say("{:>12} {:<12} {:<10} {:<8} {:>10.4g} {:>10.0f} {:>12.2f} {:>9} {:>12.2e} {:>12.2e}\n", "",
-                     row.method, row.arithmetic, row.reorthogonalization, seconds, gram_schmidt_gflops(shape, seconds),
-                     ratio, required, orthogonality, residual);
         JsonLine json = case_line(shape, ScalarKind::F32);
         json.add("method", row.method)
             .add("arithmetic", row.arithmetic)

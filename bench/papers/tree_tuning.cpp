@@ -20,17 +20,11 @@ void bench_tree_tuning(const BenchArguments& arguments) {
             trees.push_back({leaf_rows, panel_width, 8192 / panel_width});
     for (const Index fan_in : {2, 4, 16}) trees.push_back({1024, 192, fan_in});
     for (const Shape shape : arguments.shapes_or({{1000000, 192}})) {
-        results.say("\n{}\n{:>5} {:>9} {:>6} {:>7} {:>15} {:>15} {:>14}\n", to_string(shape), "type", "leaf rows",
-                    "panel", "fan-in", "update, GFLOP/s", "panels, GFLOP/s", "share of tree");
         for (const bench::TreeShape& tree : trees)
             arguments.for_each_dtype({ScalarKind::F32, ScalarKind::F64}, [&]<class T>(T) {
                 throw_if_interrupted();
                 const auto stages = bench::measure_tree_stages<T>(ctx, shape.rows, shape.cols, tree);
-                const ScalarKind dtype = scalar_kind<T>;
-                results.say("{:>5} {:>9} {:>6} {:>7} {:>15} {:>15.0f} {:>13.0f}%\n", to_string(dtype), tree.leaf_rows,
-                            tree.panel_width, tree.fan_in, measured(stages.update_gflops, "{:.0f}"),
-                            stages.factor_gflops, 100 * stages.tree_share);
-                JsonLine line = case_line(shape, dtype);
+                JsonLine line = case_line(shape, scalar_kind<T>);
                 line.add("leaf_rows", tree.leaf_rows).add("panel_width", tree.panel_width).add("fan_in", tree.fan_in);
                 line.add_measured("update_gflops", stages.update_gflops).add("factor_gflops", stages.factor_gflops);
                 line.add("tree_share", stages.tree_share).add("factor_leaves_ms", stages.factor_leaves_ms);

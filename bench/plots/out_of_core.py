@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Draws what `quoin bench paper out-of-core table3 --csv X.csv --trace X.json` wrote into a folder: Tables 1 to 4 and
-Figures 7 to 15 of Zhang and Wu (2021) again, on their V100 and on this GPU:
+"""Draws the timelines that `quoin bench paper out-of-core ENTRY --csv X.csv --trace X.json` wrote into a folder.
+
+They are Tables 1 and 2 and Figures 7 to 15 of Zhang and Wu (2021), on this GPU. `./run papers` draws the seconds of
+Tables 3 and 4.
 
     python3 bench/plots/out_of_core.py DIRECTORY_OR_CSV [--out PREFIX]
 
-PREFIX_times.svg        seconds of copies, products and panels, by recursion and by blocks (Tables 3 and 4)
-PREFIX_rates.svg        rates over the block, recursion over blocking, and every route on one matrix
-PREFIX_…_products.png   timelines of the largest products (Figures 7 to 11; Tables 1 and 2), if there are traces
-PREFIX_…_runs.png       timelines of whole runs (Figures 12 to 15), likewise
+PREFIX_…_products.png   the largest products (Figures 7 to 11; Tables 1 and 2)
+PREFIX_…_runs.png       whole runs (Figures 12 to 15)
 """
 
 import argparse
@@ -20,15 +20,12 @@ import sys
 
 import style
 import timeline
-from style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, plt, thousands
+from style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, plt, thousands
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import bench_csv
 
-METHODS = {"recursive": ("recursion", BLUE), "blocking": ("blocks", VERMILION)}
-# section 5: speed of recursion over blocking for (rows, cols, columns of a block)
-PUBLISHED_SPEEDUPS = {(131072, 131072, 8192): 2.0, (131072, 131072, 16384): 1.25, (65536, 65536, 8192): 1.5,
-                      (262144, 65536, 8192): 1.7}
+METHODS = {"recursive": "recursion", "blocking": "blocks"}
 # their Tables 1 and 2: TFLOP/s of the largest inner and outer product of 131072², blocks of 16384
 PUBLISHED_PRODUCTS = {"recursive": (87.1, 97.7), "blocking": (43.6, 96.2)}
 COLOURS = {"panel": VERMILION, "A₂": SKY, "Q₁": ORANGE, "R₁₂": GREEN, "slab": SKY, "V": ORANGE, "inner product": PURPLE,
@@ -53,11 +50,6 @@ class Case:
         shape = f"{self.m}" + ("" if self.m == self.n else f"x{self.n}")
         return f"{shape}_{self.dtype}_{self.cap:g}GiB" + (f"_{self.block}" if self.block else "")
 
-    def fp16(self, column):
-        """(by recursion, by blocks), or None where one of them was not measured."""
-        rows = [self.rows.get(f"{method}-fp16") for method in METHODS]
-        return tuple(float(row[column]) for row in rows) if all(rows) else None
-
 
 def read(directory):
     """The cases of a folder, or of one file, and the device that its files name. Of a route that was measured twice the
@@ -78,97 +70,6 @@ def read(directory):
     if not cases:
         sys.exit(f"out_of_core.py: {directory} holds no results of quoin bench paper out-of-core ENTRY --csv")
     return list(cases.values()), device.removeprefix("NVIDIA ") or "this GPU"
-
-
-# ---- Tables 3 and 4 --------------------------------------------------------------------------------------------------
-
-
-def seconds_of(row):
-    """[(what, ours, the paper's or None)]"""
-    def printed(*columns):
-        values = [float(row["paper_seconds_" + column]) for column in columns]
-        return sum(values) if min(values) >= 0 else None
-
-    parts = [(label, float(row["seconds_" + column]), printed(column))
-             for label, column in (("copies in", "in"), ("copies out", "out"), ("products", "products"), ("panels", "panels"))]
-    return parts + [("whole run", float(row["seconds"]), printed("products", "panels"))]
-
-
-def plot_times(cases, out, device):
-    drawn = [case for case in cases if (case.fp16("paper_block") or (-1,))[0] > 0]
-    if not drawn:
-        return
-    figure, panels = plt.subplots(1, len(drawn), figsize=(5.2 * len(drawn), 4.6), squeeze=False)
-    for axes, case in zip(panels[0], drawn):
-        longest = 0
-        for at, (method, (_, colour)) in enumerate(METHODS.items()):
-            row = case.rows[f"{method}-fp16"]
-            for line, (_, *values) in enumerate(seconds_of(row)):
-                for place, alpha, value in zip((at, at + 2), (1, 0.4), values):
-                    if value is not None:
-                        y = line + 0.2 * place - 0.3
-                        axes.barh(y, value, 0.18, color=colour, alpha=alpha, linewidth=0)
-                        axes.text(value, y, f" {value:.3g}", va="center", fontsize=8)
-                        longest = max(longest, value)
-        names = [what for what, *_ in seconds_of(row)]
-        axes.set_yticks(range(len(names)), names)
-        axes.invert_yaxis()
-        axes.set_xlim(0, 1.15 * longest)
-        axes.grid(axis="y", visible=False)
-        axes.set_xlabel("seconds")
-        axes.set_title(f"{case.title()}; V100: {thousands(int(row['paper_block']))}", fontsize=10)
-    bars = [(plt.Rectangle((0, 0), 1, 1, color=colour, alpha=alpha, linewidth=0), f"{label}, {whose}")
-            for alpha, whose in ((1, device), (0.4, "V100, Zhang and Wu")) for label, colour in METHODS.values()]
-    figure.legend(*zip(*bars), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=9)
-    style.save(figure, out, (".svg",))
-
-
-# ---- Rates -----------------------------------------------------------------------------------------------------------
-
-
-def plot_rates(cases, out, device):
-    figure, (rates, speedups, arithmetics) = plt.subplots(1, 3, figsize=(15, 4.4), constrained_layout=True)
-    lines = {}
-    for case in sorted(cases, key=lambda case: case.block):
-        if case.block and case.fp16("tflops"):
-            lines.setdefault((case.m, case.n, case.dtype, case.cap), []).append(case)
-    for of_line, dashes, marker in zip([lines[key] for key in sorted(lines)], ("-", "--", ":", "-.") * 9, "osD^v*" * 6):
-        blocks = [case.block for case in of_line]
-        name = f"{of_line[0].shape()}, {of_line[0].cap:g} GiB"
-        drawing = {"linestyle": dashes, "marker": marker, "markersize": 5}
-        for (label, colour), values in zip(METHODS.values(), zip(*(case.fp16("tflops") for case in of_line))):
-            rates.plot(blocks, values, color=colour, label=f"{label}, {name}", **drawing)
-        speedups.plot(blocks, [by_blocks / by_recursion for by_recursion, by_blocks in (case.fp16("seconds") for case in of_line)],
-                      color=GREEN, label=name, **drawing)
-    for ((m, n, block), ratio), marker in zip(PUBLISHED_SPEEDUPS.items(), "XpPd"):
-        shape = thousands(m) + ("²" if m == n else f" × {thousands(n)}")
-        speedups.plot(block, ratio, marker, color=GREY, markersize=7, label=f"V100, {shape}: {ratio:g}×")
-    speedups.axhline(1, color="black", linewidth=0.8)
-    for axes in (rates, speedups):
-        axes.set_xscale("log", base=2)
-        style.plain_log_ticks(axes.xaxis, sorted({case.block for of_line in lines.values() for case in of_line} | {8192, 16384}))
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("columns of a block, as asked for")
-        axes.legend(fontsize=7, frameon=True, framealpha=0.8, edgecolor="none")
-    rates.set_ylabel("TFLOP/s, FP16")
-    rates.set_title("Rates over the block")
-    speedups.set_ylabel("time by blocks over that by recursion, FP16")
-    speedups.set_title("Recursion over blocks")
-
-    case = max(cases, key=lambda case: (len(case.rows), case.m * case.n))
-    for y, row in enumerate(case.rows.values()):
-        predicted = float(row["tflops"]) * float(row["seconds"]) / float(row["predicted_seconds"])
-        arithmetics.barh(y, float(row["tflops"]), color=METHODS.get(row["method"], (None, GREEN))[1])
-        arithmetics.text(1.02, y, f"{float(row['tflops']):.3g} ({predicted:.3g})\u2003{float(row['orthogonality']):.0e}\u2003"
-                         f"{float(row['residual']):.0e}", va="center", fontsize=8, transform=arithmetics.get_yaxis_transform())
-    arithmetics.text(1.02, 1.02, "measured (predicted)\u2003‖I − QᵀQ‖\u2003‖A − QR‖/‖A‖", fontsize=8, transform=arithmetics.transAxes)
-    arithmetics.set_yticks(range(len(case.rows)), [route.replace("-", " ") for route in case.rows])
-    arithmetics.invert_yaxis()
-    arithmetics.grid(axis="y", visible=False)
-    arithmetics.set_xlabel("TFLOP/s")
-    arithmetics.set_title(case.title())
-    figure.suptitle(device, x=0.01, ha="left", fontsize=11)
-    style.save(figure, out, (".svg",))
 
 
 # ---- Timelines -------------------------------------------------------------------------------------------------------
@@ -233,7 +134,7 @@ def plot_products(case, out, device):
         inner, outer = PUBLISHED_PRODUCTS[method]
         figures = {"recursive": "Figures 8 and 10", "blocking": "Figures 7, 9 and 11"}[method]
         theirs = "" if schedule else f" ({figures}; their V100 {inner} and {outer})"
-        parts.append((f"{', '.join([METHODS[method][0], *schedule])}: Q₁ᵀA₂ and A₂ − Q₁R₁₂ with {thousands(s)} and "
+        parts.append((f"{', '.join([METHODS[method], *schedule])}: Q₁ᵀA₂ and A₂ − Q₁R₁₂ with {thousands(s)} and "
                       f"{thousands(case.n - s)} columns, {tflops:.0f} TFLOP/s{theirs}", rows, begin, end))
     if parts:
         plot_timelines(parts, out, f"The largest products of {case.title()}, {device}")
@@ -259,8 +160,6 @@ def main(arguments):
     asked = parser.parse_args(arguments)
     out = asked.out or os.path.join(asked.directory, "out_of_core")
     cases, device = read(asked.directory)
-    plot_times(cases, out + "_times", device)
-    plot_rates(cases, out + "_rates", device)
     for case in cases:
         plot_products(case, f"{out}_{case.name()}_products", device)
         plot_runs(case, f"{out}_{case.name()}_runs", device)

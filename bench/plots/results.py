@@ -3,7 +3,6 @@
 
     python3 bench/plots/results.py DIRECTORY
 
-*_requirements.csv  ratio to cuSOLVER by case, with what was required
 *_batched.csv       time of batches over the columns of a matrix, with what was required and what memory and products allow
 *_batch_sizes.csv   the same of several numbers of square matrices
 orthogonality.csv   loss of orthogonality over κ, of `quoin bench paper gram-schmidt orthogonality`
@@ -16,57 +15,10 @@ import os
 import pathlib
 import sys
 
-from matplotlib.ticker import FuncFormatter
-
 from style import (BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, label_ends, plain_log_ticks, plt, save, thousands)
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import bench_csv
-
-
-def case_name(row):
-    what = {"thin-qr": "Q and R", "geqrf": "V, tau, R", "r-only": "R", "factor": "Q and R, any form"}[row["op"]]
-    if row.get("unconditional"):
-        what += ", CAQR"
-    return f"{what}   {thousands(int(row['rows']))} × {thousands(int(row['cols']))}"
-
-
-def plot_requirements(path, out):
-    rows = [r for r in bench_csv.read(path) if r["reference"] == "cusolver"]
-    for row in rows:  # the same shape and operation twice: Auto and the unconditional route
-        row["unconditional"] = row["method"] in ("caqr", "tsqr") and any(
-            r is not row and all(r[key] == row[key] for key in ("rows", "cols", "dtype", "op")) for r in rows)
-    names = list(dict.fromkeys(case_name(row) for row in rows))
-    figure, axes = plt.subplots(figsize=(8, 0.9 + 0.42 * len(names)))
-    for dtype, colour, shift in (("f32", BLUE, -0.17), ("f64", ORANGE, 0.17)):
-        required, label = None, dtype
-        for row in rows:
-            if row["dtype"] != dtype:
-                continue
-            y, ratio = names.index(case_name(row)) + shift, float(row["ratio"])
-            axes.plot([1, ratio], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
-            axes.plot(ratio, y, "o", color=colour, markersize=6, label=label)
-            label, text = None, f"{ratio:.3g}×"
-            if row["required_ratio"]:
-                floor = float(row["required_ratio"])
-                text += f" ({floor:g}×)"
-                required = axes.plot([floor, floor], [y - 0.15, y + 0.15], color="black", linewidth=1.6)[0]
-            axes.text(1.02, y, text, color=colour, va="center", fontsize=8, transform=axes.get_yaxis_transform())
-        if required and dtype == "f64":
-            required.set_label("required")
-    axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xscale("log")
-    plain_log_ticks(axes.xaxis, [0.5, 1, 2, 5, 10, 20, 50, 100, 200])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-    axes.set_xlim(min([0.8] + [float(r["ratio"]) / 1.2 for r in rows]), 2 * max(float(r["ratio"]) for r in rows))
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.set_xlabel("cuSOLVER's time over Quoin's")
-    axes.set_title(f"Speedup over cuSOLVER, {bench_csv.device_of(path)}")
-    axes.text(1.02, -0.75, "measured (required)", va="bottom", fontsize=8, transform=axes.get_yaxis_transform())
-    axes.legend(loc="lower right", frameon=True, framealpha=1, edgecolor="none")
-    save(figure, out)
 
 
 # A GPU's bytes/s, and flop/s in f32 and, by tensor cores, in f64, of NVIDIA's data sheets.
@@ -191,7 +143,6 @@ def plot_orthogonality(path, out):
 
 # ending of a file's name: what draws it
 PICTURES = {
-    "_requirements": plot_requirements,
     "_batched": plot_batched,
     "_batch_sizes": plot_batched,
     "orthogonality": plot_orthogonality,

@@ -207,6 +207,14 @@ public:
     static nb::tuple solution(quoin::BatchedLeastSquares<T, D>&& s, bool stacked,
                               const std::vector<std::size_t>& leading, Index m, Index n, Index p, const Home<D>& home,
                               const Where<D>& where) {
+        const auto put = [&](auto& X, auto& norms, auto& conditions, auto& R) {
+            run_released(home, where, 0, [&](Context<D>& ctx) {
+                X.put(ctx, std::move(s.X));
+                norms.put(ctx, std::move(s.residual_norms));
+                conditions.put(ctx, std::move(s.conditions));
+                R.put(ctx, std::move(s.R));
+            });
+        };
         if (stacked) {
             const Index count = s.X.count(), k = std::min(m, n);
             std::vector<std::pair<Index, Index>> deficient;
@@ -214,21 +222,11 @@ public:
                 if (s.ranks[b] < k) deficient.emplace_back(b, s.ranks[b]);
             BatchResult<T, D> X(where, leading, count, n, p, n), norms(where, leading, count, p, 1, p, As::Vector),
                 conditions(where, leading, count, 1, 1, 1, As::Vector), R(where, leading, count, k, k, k);
-            run_released(home, where, 0, [&](Context<D>& ctx) {
-                X.put(ctx, std::move(s.X));
-                norms.put(ctx, std::move(s.residual_norms));
-                conditions.put(ctx, std::move(s.conditions));
-                R.put(ctx, std::move(s.R));
-            });
+            put(X, norms, conditions, R);
             return nb::make_tuple(X.take(), norms.take(), conditions.take(), R.take(), std::move(deficient));
         }
         ListResult<T, D> X, norms, conditions, R;
-        run_released(home, where, 0, [&](Context<D>& ctx) {
-            X.put(ctx, std::move(s.X));
-            norms.put(ctx, std::move(s.residual_norms));
-            conditions.put(ctx, std::move(s.conditions));
-            R.put(ctx, std::move(s.R));
-        });
+        put(X, norms, conditions, R);
         return nb::make_tuple(X.take(home, where), norms.take(home, where, As::Vector),
                               conditions.take(home, where, As::Vector), R.take(home, where), std::move(s.ranks));
     }

@@ -35,6 +35,12 @@ nb::tuple to_tuple(const Estimate& estimate) {
     return nb::make_tuple(estimate.value, estimate.error, estimate.half_width);
 }
 
+std::vector<double> of_each(const std::vector<Estimate>& estimates, double Estimate::*of) {
+    std::vector<double> numbers;
+    for (const Estimate& estimate : estimates) numbers.push_back(estimate.*of);
+    return numbers;
+}
+
 /// Returns the caller's functions as a flow, with a delay if `delay` is not 0, or as a map. They get copies, which they
 /// may keep.
 std::unique_ptr<TangentMap<>> callers_system(const std::vector<double>& x0, bool flow, const nb::object& f,
@@ -86,12 +92,9 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
                            : lyapunov_spectrum(ctx, *system, options);
     });
 
-    std::vector<double> values, errors, half_widths;
-    for (const Estimate& exponent : s.exponents) {
-        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
-    }
     const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
-    return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.sum),
+    const auto each = [&](double Estimate::*of) { return vector(of_each(s.exponents, of)); };
+    return nb::make_tuple(each(&Estimate::value), each(&Estimate::error), each(&Estimate::half_width), to_tuple(s.sum),
                           to_tuple(s.kolmogorov_sinai), to_tuple(s.kaplan_yorke), s.positive, vector(s.state), s.time,
                           s.discarded, s.segments, s.steps_between_qr, s.resolved, s.reached, s.completed,
                           to_string(s.method), vector(s.times), to_numpy(std::move(s.averages)), s.seconds,
@@ -141,14 +144,11 @@ nb::tuple series(const nb::object& samples, Index components, Index count, Index
             return std::pair{series_divergence(ctx, std::as_const(x).view(), options),
                              series_spectrum(ctx, std::as_const(x).view(), options)};
         });
-    std::vector<double> values, errors, half_widths;
-    for (const Estimate& exponent : s.exponents) {
-        values.push_back(exponent.value), errors.push_back(exponent.error), half_widths.push_back(exponent.half_width);
-    }
     const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
-    return nb::make_tuple(vector(values), vector(errors), vector(half_widths), to_tuple(s.kaplan_yorke),
-                          to_tuple(d.exponent), vector(d.times), vector(d.logarithms), d.first, d.last, s.skipped,
-                          s.segments);
+    const auto each = [&](double Estimate::*of) { return vector(of_each(s.exponents, of)); };
+    return nb::make_tuple(each(&Estimate::value), each(&Estimate::error), each(&Estimate::half_width),
+                          to_tuple(s.kaplan_yorke), to_tuple(d.exponent), vector(d.times), vector(d.logarithms),
+                          d.first, d.last, s.skipped, s.segments);
 }
 
 }  // namespace

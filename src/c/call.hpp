@@ -126,22 +126,29 @@ void with_type(quoin_context* ctx, std::int32_t type, const Work& work) {
     std::visit(on, ctx->of);
 }
 
+/// Calls `work` as `with_type` does, with the type of the matrix. Returns the status: no exception leaves it.
+template <class Work>
+quoin_status with_type_of(quoin_context* ctx, const char* name, const quoin_matrix* matrix, const Work& work) {
+    return guarded([&] { with_type(ctx, given(name, matrix).type, work); });
+}
+
 /// The device of an object.
 template <template <class, class> class Object, class T, class D>
 D device_of(const Object<T, D>&);
 
-/// Calls work(Context<D>&, Object<T, D>&) for the object of a handle. Throws InvalidArgument if the context is on
-/// another device.
+/// Calls work(Context<D>&, Object<T, D>&) for the object of a handle. Returns the status: of InvalidArgument if the
+/// context is on another device.
 template <class Handle, class Work>
-void with_object(quoin_context* ctx, const char* name, Handle* handle, const Work& work) {
-    const int device = given("the context", ctx).device;
-    if (given(name, handle).device != device) {
-        throw InvalidArgument(
-            fmt::format("the context is on device {}, and {} on device {}", device, name, handle->device));
-    }
-    const OnDevice current(device);
-    const auto on = [&](auto& object) { work(std::get<Context<decltype(device_of(object))>>(ctx->of), object); };
-    std::visit(on, handle->of);
+quoin_status with_object(quoin_context* ctx, const char* name, Handle* handle, const Work& work) {
+    return guarded([&] {
+        const int device = given("the context", ctx).device;
+        if (given(name, handle).device != device)
+            throw InvalidArgument(
+                fmt::format("the context is on device {}, and {} on device {}", device, name, handle->device));
+        const OnDevice current(device);
+        const auto on = [&](auto& object) { work(std::get<Context<decltype(device_of(object))>>(ctx->of), object); };
+        std::visit(on, handle->of);
+    });
 }
 
 /// Returns a view of the caller's matrix. Throws InvalidArgument, which names it, for a matrix that cannot be.

@@ -221,52 +221,44 @@ quoin_status quoin_permutation(const quoin_factorization* factorization, std::in
 }
 
 quoin_status quoin_r(quoin_context* ctx, const quoin_factorization* factorization, const quoin_matrix* R) {
-    return guarded([&] {
-        with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
-            put<T, D>(c, "R", f.r(c).view(), view<T, D>("R", R));
-        });
+    return with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
+        put<T, D>(c, "R", f.r(c).view(), view<T, D>("R", R));
     });
 }
 
 quoin_status quoin_thin_q(quoin_context* ctx, const quoin_factorization* factorization, const quoin_matrix* Q) {
-    return guarded([&] {
-        with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
-            put<T, D>(c, "Q", f.form_q(c).view(), view<T, D>("Q", Q));
-        });
+    return with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
+        put<T, D>(c, "Q", f.form_q(c).view(), view<T, D>("Q", Q));
     });
 }
 
 quoin_status quoin_apply_q(quoin_context* ctx, const quoin_factorization* factorization, std::int32_t side,
                            std::int32_t op, const quoin_matrix* C) {
-    return guarded([&] {
+    return with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
         Side of_c = enumerator<Side>("side", side, 2);
         Op op_of_q = enumerator<Op>("op", op, 2);
-        with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
-            const InputView<T, D> given_c = view<T, D>("C", C);
-            if ((of_c == Side::Left ? C->rows : C->cols) != f.rows()) {
-                throw InvalidArgument(
-                    fmt::format("C is {} x {}, and Q is {} x {}", C->rows, C->cols, f.rows(), f.rows()));
-            }
-            if (given_c.by_rows) {
-                // (op(Q) C)ᵀ = Cᵀ op(Q)ᵀ
-                of_c = of_c == Side::Left ? Side::Right : Side::Left;
-                op_of_q = op_of_q == Op::None ? Op::Transpose : Op::None;
-            }
-            f.apply_q(c, of_c, op_of_q, writable(given_c));
-        });
+        const InputView<T, D> given_c = view<T, D>("C", C);
+        if ((of_c == Side::Left ? C->rows : C->cols) != f.rows()) {
+            throw InvalidArgument(fmt::format("C is {} x {}, and Q is {} x {}", C->rows, C->cols, f.rows(), f.rows()));
+        }
+        if (given_c.by_rows) {
+            // (op(Q) C)ᵀ = Cᵀ op(Q)ᵀ
+            of_c = of_c == Side::Left ? Side::Right : Side::Left;
+            op_of_q = op_of_q == Op::None ? Op::Transpose : Op::None;
+        }
+        f.apply_q(c, of_c, op_of_q, writable(given_c));
     });
 }
 
 quoin_status quoin_to_lapack(quoin_context* ctx, quoin_factorization* factorization, const quoin_matrix* V_R,
                              const quoin_matrix* tau) {
-    const quoin_status status = guarded([&] {
+    const quoin_status status =
         with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, QR<T, D>& f) {
             const InputView<T, D> to_v_r = view<T, D>("V_R", V_R), to_tau = view<T, D>("tau", tau);
             const LapackQR<T, D> exported = to_lapack<T, D>(c, std::move(f));
             put<T, D>(c, "V_R", exported.V_R.view(), to_v_r);
             put<T, D>(c, "tau", exported.tau.view(), to_tau);
         });
-    });
     destroy(factorization);
     return status;
 }
@@ -291,14 +283,12 @@ quoin_status quoin_from_lapack(quoin_context* ctx, const quoin_matrix* V_R, cons
 quoin_status quoin_solve(quoin_context* ctx, const quoin_factorization* factorization, const quoin_matrix* B,
                          const quoin_options* options, const quoin_matrix* X, void* residual_norms,
                          quoin_solution* solution) {
-    return guarded([&] {
-        with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
-            Matrix<T, D> memory;
-            const MatrixView<const T, D> columns = by_columns(c, view<T, D>("B", B), memory);
-            const InputView<T, D> to = view<T, D>("X", X);
-            put_solution<T, D>(c, least_squares<T, D>(c, f, columns, solver_options(options)), to, residual_norms,
-                               solution);
-        });
+    return with_object(ctx, "factorization", factorization, [&]<class T, class D>(Context<D>& c, const QR<T, D>& f) {
+        Matrix<T, D> memory;
+        const MatrixView<const T, D> columns = by_columns(c, view<T, D>("B", B), memory);
+        const InputView<T, D> to = view<T, D>("X", X);
+        put_solution<T, D>(c, least_squares<T, D>(c, f, columns, solver_options(options)), to, residual_norms,
+                           solution);
     });
 }
 
@@ -306,88 +296,80 @@ quoin_status quoin_solve(quoin_context* ctx, const quoin_factorization* factoriz
 
 quoin_status quoin_qr(quoin_context* ctx, const quoin_matrix* A, const quoin_options* options, const quoin_matrix* Q,
                       const quoin_matrix* R) {
-    return guarded([&] {
-        with_type(ctx, given("A", A).type, [&]<class T, class D>(Context<D>& c, T) {
-            Output<T, D> to_q(c, Q ? view<T, D>("Q", Q) : InputView<T, D>()), to_r(c, view<T, D>("R", R));
-            qr<T, D>(c, view<T, D>("A", A), to_q.view(), to_r.view(), factor_options(options));
-            to_q.deliver(c);
-            to_r.deliver(c);
-        });
+    return with_type_of(ctx, "A", A, [&]<class T, class D>(Context<D>& c, T) {
+        Output<T, D> to_q(c, Q ? view<T, D>("Q", Q) : InputView<T, D>()), to_r(c, view<T, D>("R", R));
+        qr<T, D>(c, view<T, D>("A", A), to_q.view(), to_r.view(), factor_options(options));
+        to_q.deliver(c);
+        to_r.deliver(c);
     });
 }
 
 quoin_status quoin_least_squares(quoin_context* ctx, const quoin_matrix* A, const quoin_matrix* B,
                                  const quoin_options* options, const quoin_matrix* X, void* residual_norms,
                                  quoin_solution* solution) {
-    return guarded([&] {
-        with_type(ctx, given("A", A).type, [&]<class T, class D>(Context<D>& c, T) {
-            Matrix<T, D> memory;
-            const MatrixView<const T, D> columns = by_columns(c, view<T, D>("B", B), memory);
-            const InputView<T, D> to = view<T, D>("X", X);
-            const auto found =
-                least_squares<T, D>(c, view<T, D>("A", A), columns, solver_options(options), factor_options(options));
-            put_solution<T, D>(c, found, to, residual_norms, solution);
-        });
+    return with_type_of(ctx, "A", A, [&]<class T, class D>(Context<D>& c, T) {
+        Matrix<T, D> memory;
+        const MatrixView<const T, D> columns = by_columns(c, view<T, D>("B", B), memory);
+        const InputView<T, D> to = view<T, D>("X", X);
+        const auto found =
+            least_squares<T, D>(c, view<T, D>("A", A), columns, solver_options(options), factor_options(options));
+        put_solution<T, D>(c, found, to, residual_norms, solution);
     });
 }
 
 quoin_status quoin_regression(quoin_context* ctx, const quoin_matrix* A, const quoin_matrix* B, std::int32_t intercept,
                               double ridge, const double* weights, quoin_fit* fit) {
-    return guarded([&] {
+    return with_type_of(ctx, "A", A, [&]<class T, class D>(Context<D>& c, T) {
         require_size("fit", given("fit", fit).size, sizeof(quoin_fit));
-        with_type(ctx, given("A", A).type, [&]<class T, class D>(Context<D>& c, T) {
-            Matrix<T, D> memory;
-            const InputView<T, D> input = view<T, D>("A", A);
-            const MatrixView<const T, D> columns = by_columns(c, view<T, D>("B", B), memory);
-            RegressionOptions options{.intercept = intercept != 0, .ridge = ridge};
-            if (weights) options.weights = {weights, static_cast<std::size_t>(input.rows)};
-            const Regression found = regression<T, D>(c, input, columns, options);
-            quoin_fit to{};
-            std::memcpy(&to, fit, fit->size);
-            to.observations = found.observations;
-            to.rank = found.rank;
-            to.degrees_of_freedom = found.degrees_of_freedom;
-            to.condition = found.condition;
-            for (const auto& [from, array] : {std::pair(&found.coefficients, to.coefficients),
-                                              {&found.standard_errors, to.standard_errors},
-                                              {&found.t_values, to.t_values},
-                                              {&found.p_values, to.p_values},
-                                              {&found.error_bounds, to.error_bounds}})
-                if (array) std::copy_n(from->data(), from->rows() * from->cols(), array);
-            put_numbers(found.residual_norms, to.residual_norms);
-            put_numbers(found.residual_standard_errors, to.residual_standard_errors);
-            put_numbers(found.r_squared, to.r_squared);
-            put_numbers(found.adjusted_r_squared, to.adjusted_r_squared);
-            put_numbers(found.f_values, to.f_values);
-            put_numbers(found.f_p_values, to.f_p_values);
-            answer("fit", to, fit);
-        });
+        Matrix<T, D> memory;
+        const InputView<T, D> input = view<T, D>("A", A);
+        const MatrixView<const T, D> columns = by_columns(c, view<T, D>("B", B), memory);
+        RegressionOptions options{.intercept = intercept != 0, .ridge = ridge};
+        if (weights) options.weights = {weights, static_cast<std::size_t>(input.rows)};
+        const Regression found = regression<T, D>(c, input, columns, options);
+        quoin_fit to{};
+        std::memcpy(&to, fit, fit->size);
+        to.observations = found.observations;
+        to.rank = found.rank;
+        to.degrees_of_freedom = found.degrees_of_freedom;
+        to.condition = found.condition;
+        for (const auto& [from, array] : {std::pair(&found.coefficients, to.coefficients),
+                                          {&found.standard_errors, to.standard_errors},
+                                          {&found.t_values, to.t_values},
+                                          {&found.p_values, to.p_values},
+                                          {&found.error_bounds, to.error_bounds}})
+            if (array) std::copy_n(from->data(), from->rows() * from->cols(), array);
+        put_numbers(found.residual_norms, to.residual_norms);
+        put_numbers(found.residual_standard_errors, to.residual_standard_errors);
+        put_numbers(found.r_squared, to.r_squared);
+        put_numbers(found.adjusted_r_squared, to.adjusted_r_squared);
+        put_numbers(found.f_values, to.f_values);
+        put_numbers(found.f_p_values, to.f_p_values);
+        answer("fit", to, fit);
     });
 }
 
 quoin_status quoin_svd(quoin_context* ctx, const quoin_matrix* A, const quoin_options* options, void* s,
                        const quoin_matrix* U, const quoin_matrix* Vt, std::int64_t* k) {
-    return guarded([&] {
+    return with_type_of(ctx, "A", A, [&]<class T, class D>(Context<D>& c, T) {
         if (!U != !Vt) throw InvalidArgument("U and Vt must both be given or both be null");
-        with_type(ctx, given("A", A).type, [&]<class T, class D>(Context<D>& c, T) {
-            const InputView<T, D> input = view<T, D>("A", A);
-            if (input.rows > 0 && input.cols > 0) given("s", static_cast<T*>(s));
-            const SVD<T, D> found = svd<T, D>(c, input, U != nullptr, factor_options(options));
-            const Index count = static_cast<Index>(found.s.size());
-            if (U) {
-                const auto first = [&](const char* name, const quoin_matrix* M, Index quoin_matrix::*size) {
-                    quoin_matrix part = *M;
-                    if (part.*size > count) part.*size = count;
-                    return view<T, D>(name, &part);
-                };
-                view<T, D>("U", U);
-                view<T, D>("Vt", Vt);
-                put<T, D>(c, "U", found.U.view(), first("U", U, &quoin_matrix::cols));
-                put<T, D>(c, "Vt", found.Vt.view(), first("Vt", Vt, &quoin_matrix::rows));
-            }
-            put_numbers(found.s, s);
-            if (k) *k = count;
-        });
+        const InputView<T, D> input = view<T, D>("A", A);
+        if (input.rows > 0 && input.cols > 0) given("s", static_cast<T*>(s));
+        const SVD<T, D> found = svd<T, D>(c, input, U != nullptr, factor_options(options));
+        const Index count = static_cast<Index>(found.s.size());
+        if (U) {
+            const auto first = [&](const char* name, const quoin_matrix* M, Index quoin_matrix::*size) {
+                quoin_matrix part = *M;
+                if (part.*size > count) part.*size = count;
+                return view<T, D>(name, &part);
+            };
+            view<T, D>("U", U);
+            view<T, D>("Vt", Vt);
+            put<T, D>(c, "U", found.U.view(), first("U", U, &quoin_matrix::cols));
+            put<T, D>(c, "Vt", found.Vt.view(), first("Vt", Vt, &quoin_matrix::rows));
+        }
+        put_numbers(found.s, s);
+        if (k) *k = count;
     });
 }
 
@@ -395,33 +377,29 @@ quoin_status quoin_svd(quoin_context* ctx, const quoin_matrix* A, const quoin_op
 
 quoin_status quoin_qr_batch(quoin_context* ctx, std::int64_t count, const quoin_matrix* A, const quoin_options* options,
                             const quoin_matrix* Q, const quoin_matrix* R) {
-    return guarded([&] {
-        with_type(ctx, given("A", A).type, [&]<class T, class D>(Context<D>& c, T) {
-            qr<T, D>(c, batch<T, D>("A", A, count), Q ? batch<T, D>("Q", Q, count, true) : BatchView<T, D>(),
-                     batch<T, D>("R", R, count, true), factor_options(options));
-        });
+    return with_type_of(ctx, "A", A, [&]<class T, class D>(Context<D>& c, T) {
+        qr<T, D>(c, batch<T, D>("A", A, count), Q ? batch<T, D>("Q", Q, count, true) : BatchView<T, D>(),
+                 batch<T, D>("R", R, count, true), factor_options(options));
     });
 }
 
 quoin_status quoin_least_squares_batch(quoin_context* ctx, std::int64_t count, const quoin_matrix* A,
                                        const quoin_matrix* B, const quoin_options* options, const quoin_matrix* X) {
-    return guarded([&] {
-        with_type(ctx, given("A", A).type, [&]<class T, class D>(Context<D>& c, T) {
-            const BatchView<T, D> to = batch<T, D>("X", X, count, true);
-            auto found = least_squares<T, D>(c, batch<T, D>("A", A, count), batch<T, D>("B", B, count),
-                                             solver_options(options), factor_options(options));
-            const Index p = B->cols;
-            const Matrix<T, D> all = std::move(found.X).take();  // [X_0 X_1 …]
-            quoin_matrix one = *X;
-            if (X->cols == p && X->order == QUOIN_COLUMN_MAJOR && X->stride == X->ld * p) {
-                one.cols *= count;
-                return put<T, D>(c, "X", all.view(), view<T, D>("X", &one));
-            }
-            for (Index b = 0; b < count; ++b) {
-                one.data = to.data(b);
-                put<T, D>(c, "X", all.view().col_block({b * p, (b + 1) * p}), view<T, D>("X", &one));
-            }
-        });
+    return with_type_of(ctx, "A", A, [&]<class T, class D>(Context<D>& c, T) {
+        const BatchView<T, D> to = batch<T, D>("X", X, count, true);
+        auto found = least_squares<T, D>(c, batch<T, D>("A", A, count), batch<T, D>("B", B, count),
+                                         solver_options(options), factor_options(options));
+        const Index p = B->cols;
+        const Matrix<T, D> all = std::move(found.X).take();  // [X_0 X_1 …]
+        quoin_matrix one = *X;
+        if (X->cols == p && X->order == QUOIN_COLUMN_MAJOR && X->stride == X->ld * p) {
+            one.cols *= count;
+            return put<T, D>(c, "X", all.view(), view<T, D>("X", &one));
+        }
+        for (Index b = 0; b < count; ++b) {
+            one.data = to.data(b);
+            put<T, D>(c, "X", all.view().col_block({b * p, (b + 1) * p}), view<T, D>("X", &one));
+        }
     });
 }
 
@@ -440,28 +418,22 @@ void quoin_stream_destroy(quoin_stream* stream) { destroy(stream); }
 
 quoin_status quoin_stream_append(quoin_context* ctx, quoin_stream* stream, const quoin_matrix* A,
                                  const quoin_matrix* B) {
-    return guarded([&] {
-        with_object(ctx, "stream", stream, [&]<class T, class D>(Context<D>& c, StreamingR<T, D>& rows) {
-            rows.append(c, view<T, D>("A", A), B ? view<T, D>("B", B) : InputView<T, D>());
-        });
+    return with_object(ctx, "stream", stream, [&]<class T, class D>(Context<D>& c, StreamingR<T, D>& rows) {
+        rows.append(c, view<T, D>("A", A), B ? view<T, D>("B", B) : InputView<T, D>());
     });
 }
 
 quoin_status quoin_stream_r(quoin_context* ctx, const quoin_stream* stream, const quoin_matrix* R) {
-    return guarded([&] {
-        with_object(ctx, "stream", stream, [&]<class T, class D>(Context<D>& c, const StreamingR<T, D>& rows) {
-            put<T, D>(c, "R", rows.r(c).view(), view<T, D>("R", R));
-        });
+    return with_object(ctx, "stream", stream, [&]<class T, class D>(Context<D>& c, const StreamingR<T, D>& rows) {
+        put<T, D>(c, "R", rows.r(c).view(), view<T, D>("R", R));
     });
 }
 
 quoin_status quoin_stream_solve(quoin_context* ctx, const quoin_stream* stream, const quoin_options* options,
                                 const quoin_matrix* X, void* residual_norms, quoin_solution* solution) {
-    return guarded([&] {
-        with_object(ctx, "stream", stream, [&]<class T, class D>(Context<D>& c, const StreamingR<T, D>& rows) {
-            const InputView<T, D> to = view<T, D>("X", X);
-            put_solution<T, D>(c, rows.solve(c, solver_options(options)), to, residual_norms, solution);
-        });
+    return with_object(ctx, "stream", stream, [&]<class T, class D>(Context<D>& c, const StreamingR<T, D>& rows) {
+        const InputView<T, D> to = view<T, D>("X", X);
+        put_solution<T, D>(c, rows.solve(c, solver_options(options)), to, residual_norms, solution);
     });
 }
 

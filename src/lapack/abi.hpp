@@ -7,12 +7,15 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "quoin/qr.hpp"
 
@@ -32,13 +35,20 @@
     QUOIN_LAPACK_EXPORT_AS(ROUTINE, std::int64_t, , _64_)      \
     QUOIN_LAPACK_EXPORT_AS(ROUTINE, std::int32_t, scipy_, _)   \
     QUOIN_LAPACK_EXPORT_AS(ROUTINE, std::int64_t, scipy_, _64_)
-/// Finds the next routine of the same name after this library's, to initialise a static.
-#define QUOIN_LAPACK_NEXT(symbol) next_routine(&symbol, #symbol)
-/// The name for xerbla, "SGEQRF".
-#define QUOIN_LAPACK_NAME_s(name) "S" name
-#define QUOIN_LAPACK_NAME_d(name) "D" name
-#define QUOIN_LAPACK_NAME(prefix, name) QUOIN_LAPACK_NAME_##prefix(name)
 #define QUOIN_LAPACK_ABI extern "C" __attribute__((visibility("default")))
+/// Defines `routine` with `parameters`. It calls function(name for xerbla, such as "SGEQRF", pass_on, arguments). Both
+/// lists are in parentheses; p, before and after follow them.
+#define QUOIN_LAPACK_ROUTINE(...) QUOIN_LAPACK_ROUTINE_AS(__VA_ARGS__)
+#define QUOIN_LAPACK_ROUTINE_AS(routine, function, parameters, arguments, p, before, after) \
+    QUOIN_LAPACK_ABI void before##p##routine##after parameters {                            \
+        static void* const next = next_symbol(#before #p #routine #after);                  \
+        static constexpr auto name = in_capitals(#p #routine);                              \
+        std::apply(                                                                         \
+            [](auto... given) {                                                             \
+                function(name.data(), PassOn{next, std::tuple(given...)}, given...);        \
+            },                                                                              \
+            std::tuple arguments);                                                          \
+    }
 
 namespace quoin::lapack {
 
@@ -46,16 +56,33 @@ namespace quoin::lapack {
 /// (RTLD_NEXT), then in all libraries that the process has loaded with local scope, as Python does with a wheel's. The
 /// library then stays loaded, so the address stays valid.
 void* next_symbol(const char* symbol);
-/// Returns `next_symbol` as a Fortran routine: its type is the given routine's, with the lengths of the letters, one
-/// each, after the arguments. The exports of this library do not declare these lengths: C callers do not pass them, so
-/// their place on the stack is not ours.
-template <class Result, class... Argument>
-auto next_routine(Result (*)(Argument...), const char* symbol) {
-    constexpr int letters = (0 + ... + std::is_same_v<Argument, const char*>);
-    void* const next = next_symbol(symbol);
-    if constexpr (letters == 0) return reinterpret_cast<Result (*)(Argument...)>(next);
-    if constexpr (letters == 1) return reinterpret_cast<Result (*)(Argument..., std::size_t)>(next);
-    if constexpr (letters == 2) return reinterpret_cast<Result (*)(Argument..., std::size_t, std::size_t)>(next);
+/// A call of the `next` routine with the caller's arguments and the lengths of the letters, one each, after them. The
+/// exports of this library do not declare these lengths: C callers do not pass them, so their place on the stack is not
+/// ours.
+template <class... Argument>
+struct PassOn {
+    void* next;  ///< null: there is none
+    std::tuple<Argument...> arguments;
+
+    void operator()() const {
+        const auto call = [&]<std::size_t... letter>(std::index_sequence<letter...>) {
+            const auto routine = reinterpret_cast<void (*)(Argument..., decltype(letter)...)>(next);
+            std::apply([&](Argument... argument) { routine(argument..., (void(letter), std::size_t{1})...); },
+                       arguments);
+        };
+        call(std::make_index_sequence<(0 + ... + std::is_same_v<Argument, const char*>)>());
+    }
+};
+template <class... Argument>
+PassOn(void*, std::tuple<Argument...>) -> PassOn<Argument...>;
+
+/// Returns `text` in capitals.
+template <std::size_t size>
+constexpr std::array<char, size> in_capitals(const char (&text)[size]) {
+    std::array<char, size> capitals{};
+    for (std::size_t i = 0; i < size; ++i)
+        capitals[i] = 'a' <= text[i] && text[i] <= 'z' ? text[i] - 'a' + 'A' : text[i];
+    return capitals;
 }
 
 /// Calls Fortran's xerbla of the program or of its LAPACK, or prints the reference's message if there is none.
@@ -112,19 +139,25 @@ enum class Of { QR, LQ };
 /// Whether an argument of one letter is `letter`, in either case.
 inline bool is(const char* argument, char letter) { return (*argument & ~0x20) == letter; }
 inline Side side_of(const char* side) { return is(side, 'L') ? Side::Left : Side::Right; }
+/// Returns the info of the first illegal argument among SIDE, TRANS, M, N and K, the first five of a product with k
+/// reflectors of Q (order×order), or 0.
+inline int illegal_in_product(const char* side, const char* trans, Index m, Index n, Index k, Index order) {
+    if (!is(side, 'L') && !is(side, 'R')) return -1;
+    if (!is(trans, 'N') && !is(trans, 'T')) return -2;
+    return m < 0 ? -3 : n < 0 ? -4 : k < 0 || k > order ? -5 : 0;
+}
 inline Op op_of(const char* trans) { return is(trans, 'N') ? Op::None : Op::Transpose; }
 
-/// Runs `compute(ctx)` or `pass_on`, which calls the `next` routine. It passes a call on if there is a `next` routine,
-/// and Quoin does not pay or cannot allocate `bytes()` of memory before it begins. `compute` returns the name of its
-/// method and may set info.
-template <class Int, class Bytes, class Compute, class Next, class PassOn>
-void serve(Call&& call, bool pays, Bytes bytes, Compute compute, Next* next, PassOn pass_on, Int* info) {
-    if (next && may_pass_on() && !pays) return pass_on();
+/// Runs `compute(ctx)` or `pass_on`. It passes a call on if there is a next routine, and Quoin does not pay or cannot
+/// allocate `bytes()` of memory before it begins. `compute` returns the name of its method and may set info.
+template <class Int, class Bytes, class Compute, class... Argument>
+void serve(Call&& call, bool pays, Bytes bytes, Compute compute, const PassOn<Argument...>& pass_on, Int* info) {
+    if (pass_on.next && may_pass_on() && !pays) return pass_on();
     try {
         try {
             detail::free_host(detail::allocate_host(static_cast<std::size_t>(std::min(bytes(), 0x1p63))));
         } catch (const OutOfMemory&) {
-            if (next) return pass_on();
+            if (pass_on.next) return pass_on();
             throw;
         }
         Context<Host> ctx(threads());

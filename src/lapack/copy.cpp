@@ -65,7 +65,8 @@ void copy(const char* routine, Index n, const T* x, Index incx, T* y, Index incy
 
 #define QUOIN_COPY(T, Int, p, before, after)                                                                         \
     QUOIN_LAPACK_ABI void before##p##copy##after(const Int* n, const T* x, const Int* incx, T* y, const Int* incy) { \
-        copy<T>(QUOIN_LAPACK_NAME(p, "COPY"), *n, x, *incx, y, *incy);                                               \
+        static constexpr auto routine = in_capitals(#p "copy");                                                      \
+        copy<T>(routine.data(), *n, x, *incx, y, *incy);                                                             \
     }
 QUOIN_LAPACK_EXPORT(QUOIN_COPY)
 #undef QUOIN_COPY

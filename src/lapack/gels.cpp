@@ -61,12 +61,26 @@ struct Sizes {
     Index least, wanted;
 };
 
-template <class T, class Int, class Next>
-void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Index nrhs), const char* trans,
-          const Int* m_, const Int* n_, const Int* nrhs_, T* A, const Int* lda, T* B, const Int* ldb, T* work,
-          const Int* lwork, bool query, Int* info) {
+inline Sizes gels_sizes(Index m, Index n, Index nrhs) {
+    const Index k = std::min(m, n), columns = std::max(k, nrhs);
+    return {std::max<Index>(1, k + columns), std::max<Index>(1, k + columns * work_columns)};
+}
+inline Sizes gelst_sizes(Index m, Index n, Index nrhs) {
+    const Index least = gels_sizes(m, n, nrhs).least;
+    return {least, least * work_columns};
+}
+inline Sizes getsls_sizes(Index m, Index n, Index nrhs) {
+    const Index k = std::min(m, n);
+    if (k == 0 || nrhs == 0) return {1, 1};
+    // T of ?geqr or ?gelq of the least size, and their least work; some references need n for ?gelq
+    return {k + 5 + std::max(k, nrhs), k + 5 + std::max(n, nrhs)};
+}
+
+template <Sizes (*sizes)(Index m, Index n, Index nrhs), class T, class Int, class Next>
+void gels(const char* routine, const Next& pass_on, const char* trans, const Int* m_, const Int* n_, const Int* nrhs_,
+          T* A, const Int* lda, T* B, const Int* ldb, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, nrhs = *nrhs_, k = std::min(m, n);
-    const bool transposed = is(trans, 'T');
+    const bool transposed = is(trans, 'T'), query = *lwork == -1 || (*lwork == -2 && sizes == getsls_sizes);
     *info = !transposed && !is(trans, 'N')      ? -1
             : m < 0                             ? -2
             : n < 0                             ? -3
@@ -99,39 +113,21 @@ void gels(const char* routine, Next* next, Sizes (*sizes)(Index m, Index n, Inde
             *info = static_cast<Int>(solve_scaled<T>(ctx, plan, transposed, AA, BB));
             return m < n ? "transposed" : "householder";
         },
-        next, [&] { next(trans, m_, n_, nrhs_, A, lda, B, ldb, work, lwork, info, 1); }, info);
+        pass_on, info);
     if (*info == 0) work[0] = workspace_size<T>(wanted);
-}
-
-inline Sizes gels_sizes(Index m, Index n, Index nrhs) {
-    const Index k = std::min(m, n), columns = std::max(k, nrhs);
-    return {std::max<Index>(1, k + columns), std::max<Index>(1, k + columns * work_columns)};
-}
-inline Sizes gelst_sizes(Index m, Index n, Index nrhs) {
-    const Index least = gels_sizes(m, n, nrhs).least;
-    return {least, least * work_columns};
-}
-inline Sizes getsls_sizes(Index m, Index n, Index nrhs) {
-    const Index k = std::min(m, n);
-    if (k == 0 || nrhs == 0) return {1, 1};
-    // T of ?geqr or ?gelq of the least size, and their least work; some references need n for ?gelq
-    return {k + 5 + std::max(k, nrhs), k + 5 + std::max(n, nrhs)};
 }
 
 }  // namespace
 
-#define QUOIN_GELS_AS(T, Int, p, before, after, name, NAME, query)                                                     \
-    QUOIN_LAPACK_ABI void before##p##name##after(const char* trans, const Int* m, const Int* n, const Int* nrhs, T* A, \
-                                                 const Int* lda, T* B, const Int* ldb, T* work, const Int* lwork,      \
-                                                 Int* info) {                                                          \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##name##after);                                            \
-        gels<T, Int>(QUOIN_LAPACK_NAME(p, NAME), next, name##_sizes, trans, m, n, nrhs, A, lda, B, ldb, work, lwork,   \
-                     query, info);                                                                                     \
-    }
-#define QUOIN_GELS(T, Int, p, before, after)                              \
-    QUOIN_GELS_AS(T, Int, p, before, after, gels, "GELS", *lwork == -1)   \
-    QUOIN_GELS_AS(T, Int, p, before, after, gelst, "GELST", *lwork == -1) \
-    QUOIN_GELS_AS(T, Int, p, before, after, getsls, "GETSLS", *lwork == -1 || *lwork == -2)
+#define QUOIN_GELS_AS(T, Int, name, ...)                                                                              \
+    QUOIN_LAPACK_ROUTINE(name, gels<name##_sizes>,                                                                    \
+                         (const char* trans, const Int* m, const Int* n, const Int* nrhs, T* A, const Int* lda, T* B, \
+                          const Int* ldb, T* work, const Int* lwork, Int* info),                                      \
+                         (trans, m, n, nrhs, A, lda, B, ldb, work, lwork, info), __VA_ARGS__)
+#define QUOIN_GELS(T, Int, ...)               \
+    QUOIN_GELS_AS(T, Int, gels, __VA_ARGS__)  \
+    QUOIN_GELS_AS(T, Int, gelst, __VA_ARGS__) \
+    QUOIN_GELS_AS(T, Int, getsls, __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_GELS)
 #undef QUOIN_GELS
 #undef QUOIN_GELS_AS

@@ -125,8 +125,9 @@ Index solve_of_any_rank(Context<Host>& ctx, MatrixView<T> A, MatrixView<T> B, In
 }
 
 template <class T, class Int, class Next>
-void gelsy(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* nrhs_, T* A, const Int* lda, T* B,
-           const Int* ldb, Int* jpvt, const T* rcond, Int* rank, T* work, const Int* lwork, Int* info) {
+void gelsy(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, const Int* nrhs_, T* A,
+           const Int* lda, T* B, const Int* ldb, Int* jpvt, const T* rcond, Int* rank, T* work, const Int* lwork,
+           Int* info) {
     const Index m = *m_, n = *n_, nrhs = *nrhs_, k = std::min(m, n);
     const bool query = *lwork == -1, nothing = k == 0 || nrhs == 0;
     const Index least = nothing ? 1 : k + std::max({2 * k, n + 1, k + nrhs});
@@ -155,21 +156,18 @@ void gelsy(const char* routine, Next* next, const Int* m_, const Int* n_, const 
                 *rank = static_cast<Int>(solve_of_any_rank<T>(ctx, AA, BB, jpvt, static_cast<double>(*rcond)));
                 return "complete orthogonal decomposition";
             },
-            next, [&] { next(m_, n_, nrhs_, A, lda, B, ldb, jpvt, rcond, rank, work, lwork, info); }, info);
+            pass_on, info);
     }
     work[0] = wanted;
 }
 
 }  // namespace
 
-#define QUOIN_GELSY(T, Int, p, before, after)                                                                          \
-    QUOIN_LAPACK_ABI void before##p##gelsy##after(const Int* m, const Int* n, const Int* nrhs, T* A, const Int* lda,   \
-                                                  T* B, const Int* ldb, Int* jpvt, const T* rcond, Int* rank, T* work, \
-                                                  const Int* lwork, Int* info) {                                       \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##gelsy##after);                                           \
-        gelsy<T, Int>(QUOIN_LAPACK_NAME(p, "GELSY"), next, m, n, nrhs, A, lda, B, ldb, jpvt, rcond, rank, work, lwork, \
-                      info);                                                                                           \
-    }
+#define QUOIN_GELSY(T, Int, ...)                                                                                   \
+    QUOIN_LAPACK_ROUTINE(gelsy, gelsy,                                                                             \
+                         (const Int* m, const Int* n, const Int* nrhs, T* A, const Int* lda, T* B, const Int* ldb, \
+                          Int* jpvt, const T* rcond, Int* rank, T* work, const Int* lwork, Int* info),             \
+                         (m, n, nrhs, A, lda, B, ldb, jpvt, rcond, rank, work, lwork, info), __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_GELSY)
 #undef QUOIN_GELSY
 

@@ -10,8 +10,8 @@ namespace quoin::lapack {
 namespace {
 
 template <class T, class Int, class Next>
-void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, const Int* lda, Int* jpvt, T* tau,
-           T* work, const Int* lwork, Int* info) {
+void geqp3(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, T* A, const Int* lda, Int* jpvt,
+           T* tau, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = std::min(m, n);
     const bool query = *lwork == -1;
     *info = m < 0                                         ? -1
@@ -26,20 +26,18 @@ void geqp3(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
         serve(
             Call(routine, m, n, k), (factor_pays(m, n) && pivots_of_r_pay(m, n)) || near_overflow<T>(AA),
             [&] { return pivoted_workspace<T>(m, n); },
-            [&](Context<Host>& ctx) { return factor_with_pivots_in_place<T>(ctx, AA, jpvt, tau); }, next,
-            [&] { next(m_, n_, A, lda, jpvt, tau, work, lwork, info); }, info);
+            [&](Context<Host>& ctx) { return factor_with_pivots_in_place<T>(ctx, AA, jpvt, tau); }, pass_on, info);
     }
     work[0] = wanted;
 }
 
 }  // namespace
 
-#define QUOIN_GEQP3(T, Int, p, before, after)                                                                          \
-    QUOIN_LAPACK_ABI void before##p##geqp3##after(const Int* m, const Int* n, T* A, const Int* lda, Int* jpvt, T* tau, \
-                                                  T* work, const Int* lwork, Int* info) {                              \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqp3##after);                                           \
-        geqp3<T, Int>(QUOIN_LAPACK_NAME(p, "GEQP3"), next, m, n, A, lda, jpvt, tau, work, lwork, info);                \
-    }
+#define QUOIN_GEQP3(T, Int, ...)                                                                                     \
+    QUOIN_LAPACK_ROUTINE(                                                                                            \
+        geqp3, geqp3,                                                                                                \
+        (const Int* m, const Int* n, T* A, const Int* lda, Int* jpvt, T* tau, T* work, const Int* lwork, Int* info), \
+        (m, n, A, lda, jpvt, tau, work, lwork, info), __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_GEQP3)
 #undef QUOIN_GEQP3
 

@@ -130,9 +130,9 @@ Residual<T> factor(Context<Host>& ctx, bool from_r, MatrixView<T> AB, Index n, c
 }
 
 template <class T, class Int, class Next>
-void geqp3rk(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* nrhs_, const Int* kmax,
+void geqp3rk(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, const Int* nrhs_, const Int* kmax,
              const T* abstol, const T* reltol, T* A, const Int* lda, Int* k_, T* maxc2nrmk, T* relmaxc2nrmk, Int* jpiv,
-             T* tau, T* work, const Int* lwork, Int* iwork, Int* info) {
+             T* tau, T* work, const Int* lwork, Int*, Int* info) {
     const Index m = *m_, n = *n_, nrhs = *nrhs_, k = std::min(m, n);
     const bool query = *lwork == -1;
     *info = m < 0                                                ? -1
@@ -169,26 +169,20 @@ void geqp3rk(const char* routine, Next* next, const Int* m_, const Int* n_, cons
             *relmaxc2nrmk = residual.relative;
             return from_r ? "pivots of R" : "greedy panels";
         },
-        next,
-        [&] {
-            next(m_, n_, nrhs_, kmax, abstol, reltol, A, lda, k_, maxc2nrmk, relmaxc2nrmk, jpiv, tau, work, lwork,
-                 iwork, info);
-        },
-        info);
+        pass_on, info);
     work[0] = workspace_size<T>(optimal);
 }
 
 }  // namespace
 
-#define QUOIN_GEQP3RK(T, Int, p, before, after)                                                                        \
-    QUOIN_LAPACK_ABI void before##p##geqp3rk##after(const Int* m, const Int* n, const Int* nrhs, const Int* kmax,      \
-                                                    const T* abstol, const T* reltol, T* A, const Int* lda, Int* k,    \
-                                                    T* maxc2nrmk, T* relmaxc2nrmk, Int* jpiv, T* tau, T* work,         \
-                                                    const Int* lwork, Int* iwork, Int* info) {                         \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqp3rk##after);                                         \
-        geqp3rk<T, Int>(QUOIN_LAPACK_NAME(p, "GEQP3RK"), next, m, n, nrhs, kmax, abstol, reltol, A, lda, k, maxc2nrmk, \
-                        relmaxc2nrmk, jpiv, tau, work, lwork, iwork, info);                                            \
-    }
+#define QUOIN_GEQP3RK(T, Int, ...)                                                                                   \
+    QUOIN_LAPACK_ROUTINE(                                                                                            \
+        geqp3rk, geqp3rk,                                                                                            \
+        (const Int* m, const Int* n, const Int* nrhs, const Int* kmax, const T* abstol, const T* reltol, T* A,       \
+         const Int* lda, Int* k, T* maxc2nrmk, T* relmaxc2nrmk, Int* jpiv, T* tau, T* work, const Int* lwork,        \
+         Int* iwork, Int* info),                                                                                     \
+        (m, n, nrhs, kmax, abstol, reltol, A, lda, k, maxc2nrmk, relmaxc2nrmk, jpiv, tau, work, lwork, iwork, info), \
+        __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_GEQP3RK)
 #undef QUOIN_GEQP3RK
 

@@ -16,17 +16,16 @@ namespace {
 constexpr Index header = 5;
 
 template <class T, class Int, class Next>
-void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, const Int* lda, T* Tf, const Int* tsize,
-          T* work, const Int* lwork, Int* info) {
+void geqr(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, T* A, const Int* lda, T* Tf,
+          const Int* tsize, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = std::min(m, n);
     *info = m < 0 ? -1 : n < 0 ? -2 : *lda < std::max<Index>(1, m) ? -4 : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
-    const auto pass_on = [&] { next(m_, n_, A, lda, Tf, tsize, work, lwork, info); };
     const auto asks = [](Int size) { return size == -1 || size == -2; };
     const bool query = asks(*tsize) || asks(*lwork), least = *tsize == -2 || *lwork == -2;
     const MatrixView<T> V(A, m, n, *lda);
     // a query returns the sizes of the library that will factor, except that it does not see the entries
-    const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), may_pass = next && may_pass_on(),
+    const bool pays = geqr_pays(m, n) || (!query && near_overflow<T>(V)), may_pass = pass_on.next && may_pass_on(),
                passes_on = may_pass && !pays;
     if (query && passes_on) return pass_on();
     const Index min_t = n + header, min_work = std::max<Index>(1, n);
@@ -50,11 +49,11 @@ void geqr(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, c
             return nb == 1 ? factor_in_place<T>(ctx, plan, V, Tf + header)
                            : factor_in_place<T>(ctx, plan, V, MatrixView<T>(Tf + header, nb, k));
         },
-        next, pass_on, info);
+        pass_on, info);
 }
 
 template <class T, class Int, class Next>
-void gemqr(const char* routine, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
+void gemqr(const char* routine, const Next& pass_on, const char* side, const char* trans, const Int* m_, const Int* n_,
            const Int* k_, const T* A, const Int* lda, const T* Tf, const Int* tsize, T* C, const Int* ldc, T* work,
            const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = *k_;
@@ -63,17 +62,14 @@ void gemqr(const char* routine, Next* next, const char* side, const char* trans,
     const bool described = *tsize >= header;
     const Index mb = described ? static_cast<Index>(Tf[1]) : 0, nb = described ? static_cast<Index>(Tf[2]) : 0;
     const Index least = nothing ? 1 : std::max<Index>(1, (left ? n : mb) * nb);
-    *info = !left && !is(side, 'R')              ? -1
-            : !is(trans, 'N') && !is(trans, 'T') ? -2
-            : m < 0                              ? -3
-            : n < 0                              ? -4
-            : k < 0 || k > order                 ? -5
-            : *lda < std::max<Index>(1, order)   ? -7
-            : !described                         ? -9
-            : *ldc < std::max<Index>(1, m)       ? -11
-            : !query && *lwork < least           ? -13
-            : nb < 1 && !nothing                 ? -8
-                                                 : 0;
+    const int illegal = illegal_in_product(side, trans, m, n, k, order);
+    *info = illegal != 0                       ? illegal
+            : *lda < std::max<Index>(1, order) ? -7
+            : !described                       ? -9
+            : *ldc < std::max<Index>(1, m)     ? -11
+            : !query && *lwork < least         ? -13
+            : nb < 1 && !nothing               ? -8
+                                               : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (!query && !nothing) {
         const bool is_tau = nb == 1 && (mb <= k || mb >= order);
@@ -92,26 +88,23 @@ void gemqr(const char* routine, Next* next, const char* side, const char* trans,
                 apply_in_place<T>(ctx, side_of(side), op_of(trans), V, Tf + header, CC);
                 return "blocked";
             },
-            next, [&] { next(side, trans, m_, n_, k_, A, lda, Tf, tsize, C, ldc, work, lwork, info, 1, 1); }, info);
+            pass_on, info);
     }
     work[0] = workspace_size<T>(least);
 }
 
 }  // namespace
 
-#define QUOIN_GEQR(T, Int, p, before, after)                                                                       \
-    QUOIN_LAPACK_ABI void before##p##geqr##after(const Int* m, const Int* n, T* A, const Int* lda, T* Tf,          \
-                                                 const Int* tsize, T* work, const Int* lwork, Int* info) {         \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##geqr##after);                                        \
-        geqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEQR"), next, m, n, A, lda, Tf, tsize, work, lwork, info);              \
-    }                                                                                                              \
-    QUOIN_LAPACK_ABI void before##p##gemqr##after(                                                                 \
-        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
-        const T* Tf, const Int* tsize, T* C, const Int* ldc, T* work, const Int* lwork, Int* info) {               \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##gemqr##after);                                       \
-        gemqr<T, Int>(QUOIN_LAPACK_NAME(p, "GEMQR"), next, side, trans, m, n, k, A, lda, Tf, tsize, C, ldc, work,  \
-                      lwork, info);                                                                                \
-    }
+#define QUOIN_GEQR(T, Int, ...)                                                                                     \
+    QUOIN_LAPACK_ROUTINE(geqr, geqr,                                                                                \
+                         (const Int* m, const Int* n, T* A, const Int* lda, T* Tf, const Int* tsize, T* work,       \
+                          const Int* lwork, Int* info),                                                             \
+                         (m, n, A, lda, Tf, tsize, work, lwork, info), __VA_ARGS__)                                 \
+    QUOIN_LAPACK_ROUTINE(                                                                                           \
+        gemqr, gemqr,                                                                                               \
+        (const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, const Int* lda, \
+         const T* Tf, const Int* tsize, T* C, const Int* ldc, T* work, const Int* lwork, Int* info),                \
+        (side, trans, m, n, k, A, lda, Tf, tsize, C, ldc, work, lwork, info), __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_GEQR)
 #undef QUOIN_GEQR
 

@@ -11,8 +11,8 @@ namespace quoin::lapack {
 namespace {
 
 template <class T, class Int, class Next>
-void latsqr(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* mb_, const Int* nb_, T* A,
-            const Int* lda, T* Tf, const Int* ldt, T* work, const Int* lwork, Int* info) {
+void latsqr(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, const Int* mb_, const Int* nb_,
+            T* A, const Int* lda, T* Tf, const Int* ldt, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, mb = *mb_, nb = *nb_;
     const bool query = *lwork == -1;
     const Index least = std::min(m, n) == 0 ? 1 : n * nb;
@@ -33,15 +33,15 @@ void latsqr(const char* routine, Next* next, const Int* m_, const Int* n_, const
             [&](Context<Host>& ctx) {
                 return factor_row_blocks<T>(ctx, mb, nb, AA, MatrixView<T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));
             },
-            next, [&] { next(m_, n_, mb_, nb_, A, lda, Tf, ldt, work, lwork, info); }, info);
+            pass_on, info);
     }
     work[0] = workspace_size<T>(least);
 }
 
 template <class T, class Int, class Next>
-void lamtsqr(const char* routine, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
-             const Int* k_, const Int* mb_, const Int* nb_, const T* A, const Int* lda, const T* Tf, const Int* ldt,
-             T* C, const Int* ldc, T* work, const Int* lwork, Int* info) {
+void lamtsqr(const char* routine, const Next& pass_on, const char* side, const char* trans, const Int* m_,
+             const Int* n_, const Int* k_, const Int* mb_, const Int* nb_, const T* A, const Int* lda, const T* Tf,
+             const Int* ldt, T* C, const Int* ldc, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = *k_, mb = *mb_, nb = *nb_;
     const bool left = is(side, 'L'), query = *lwork == -1, nothing = std::min({m, n, k}) == 0;
     const Index order = left ? m : n, others = left ? n : m;
@@ -69,28 +69,33 @@ void lamtsqr(const char* routine, Next* next, const char* side, const char* tran
                     ctx, side_of(side), op_of(trans), mb, nb, MatrixView<const T>(A, order, k, *lda),
                     MatrixView<const T>(Tf, nb, row_block_t_cols(order, k, mb), *ldt), MatrixView<T>(C, m, n, *ldc));
             },
-            next, [&] { next(side, trans, m_, n_, k_, mb_, nb_, A, lda, Tf, ldt, C, ldc, work, lwork, info, 1, 1); },
-            info);
+            pass_on, info);
     }
     work[0] = workspace_size<T>(least);
 }
 
-/// Serves ?orgtsqr and ?orgtsqr_row, which differ only in their workspace. `least`(m, n, nb) is the least size, and
-/// `wanted` returns the size for a query; nb <= n.
-template <class T, class Int, class Next, class Least, class Wanted>
-void orgtsqr(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* mb_, const Int* nb_, T* A,
-             const Int* lda, const T* Tf, const Int* ldt, T* work, const Int* lwork, Int* info, Least least,
-             Wanted wanted) {
+/// Returns the least size of ?orgtsqr's workspace, which has room for Q and for a product, and the size for a query.
+inline std::pair<Index, Index> orgtsqr_sizes(Index m, Index n, Index nb) {
+    return {std::max<Index>(2, (m + nb) * n), (m + nb) * n};
+}
+/// Returns these sizes for ?orgtsqr_row, which needs room for a product.
+inline std::pair<Index, Index> orgtsqr_row_sizes(Index, Index n, Index nb) { return {1, nb * std::max(nb, n - nb)}; }
+
+/// Serves ?orgtsqr and ?orgtsqr_row, which differ only in `sizes`(m, n, nb); nb <= n.
+template <auto sizes, class T, class Int, class Next>
+void orgtsqr(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, const Int* mb_, const Int* nb_,
+             T* A, const Int* lda, const T* Tf, const Int* ldt, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, mb = *mb_, nb = std::min<Index>(*nb_, n);
     const bool query = *lwork == -1;
-    *info = m < 0                                ? -1
-            : n < 0 || m < n                     ? -2
-            : mb <= n                            ? -3
-            : *nb_ < 1                           ? -4
-            : *lda < std::max<Index>(1, m)       ? -6
-            : *ldt < std::max<Index>(1, nb)      ? -8
-            : !query && *lwork < least(m, n, nb) ? -10
-                                                 : 0;
+    const auto [least, wanted] = sizes(m, n, nb);
+    *info = m < 0                           ? -1
+            : n < 0 || m < n                ? -2
+            : mb <= n                       ? -3
+            : *nb_ < 1                      ? -4
+            : *lda < std::max<Index>(1, m)  ? -6
+            : *ldt < std::max<Index>(1, nb) ? -8
+            : !query && *lwork < least      ? -10
+                                            : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (!query && n > 0) {
         serve(
@@ -100,44 +105,30 @@ void orgtsqr(const char* routine, Next* next, const Int* m_, const Int* n_, cons
                 return form_row_blocks<T>(ctx, mb, nb, MatrixView<T>(A, m, n, *lda),
                                           MatrixView<const T>(Tf, nb, row_block_t_cols(m, n, mb), *ldt));
             },
-            next, [&] { next(m_, n_, mb_, nb_, A, lda, Tf, ldt, work, lwork, info); }, info);
+            pass_on, info);
     }
-    work[0] = workspace_size<T>(wanted(m, n, nb));
+    work[0] = workspace_size<T>(wanted);
 }
-
-/// ?orgtsqr needs room for Q and for a product; ?orgtsqr_row for a product.
-inline Index orgtsqr_least(Index m, Index n, Index nb) { return std::max<Index>(2, (m + nb) * n); }
-inline Index orgtsqr_wanted(Index m, Index n, Index nb) { return (m + nb) * n; }
-inline Index orgtsqr_row_least(Index, Index, Index) { return 1; }
-inline Index orgtsqr_row_wanted(Index, Index n, Index nb) { return nb * std::max(nb, n - nb); }
 
 }  // namespace
 
-#define QUOIN_ORGTSQR(T, Int, p, before, after, name, NAME)                                                      \
-    QUOIN_LAPACK_ABI void before##p##name##after(const Int* m, const Int* n, const Int* mb, const Int* nb, T* A, \
-                                                 const Int* lda, const T* Tf, const Int* ldt, T* work,           \
-                                                 const Int* lwork, Int* info) {                                  \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##name##after);                                      \
-        orgtsqr<T, Int>(QUOIN_LAPACK_NAME(p, NAME), next, m, n, mb, nb, A, lda, Tf, ldt, work, lwork, info,      \
-                        name##_least, name##_wanted);                                                            \
-    }
-#define QUOIN_LATSQR(T, Int, p, before, after)                                                                         \
-    QUOIN_LAPACK_ABI void before##p##latsqr##after(const Int* m, const Int* n, const Int* mb, const Int* nb, T* A,     \
-                                                   const Int* lda, T* Tf, const Int* ldt, T* work, const Int* lwork,   \
-                                                   Int* info) {                                                        \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##latsqr##after);                                          \
-        latsqr<T, Int>(QUOIN_LAPACK_NAME(p, "LATSQR"), next, m, n, mb, nb, A, lda, Tf, ldt, work, lwork, info);        \
-    }                                                                                                                  \
-    QUOIN_LAPACK_ABI void before##p##lamtsqr##after(const char* side, const char* trans, const Int* m, const Int* n,   \
-                                                    const Int* k, const Int* mb, const Int* nb, const T* A,            \
-                                                    const Int* lda, const T* Tf, const Int* ldt, T* C, const Int* ldc, \
-                                                    T* work, const Int* lwork, Int* info) {                            \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##lamtsqr##after);                                         \
-        lamtsqr<T, Int>(QUOIN_LAPACK_NAME(p, "LAMTSQR"), next, side, trans, m, n, k, mb, nb, A, lda, Tf, ldt, C, ldc,  \
-                        work, lwork, info);                                                                            \
-    }                                                                                                                  \
-    QUOIN_ORGTSQR(T, Int, p, before, after, orgtsqr, "ORGTSQR")                                                        \
-    QUOIN_ORGTSQR(T, Int, p, before, after, orgtsqr_row, "ORGTSQR_ROW")
+#define QUOIN_ORGTSQR(T, Int, name, ...)                                                                               \
+    QUOIN_LAPACK_ROUTINE(name, orgtsqr<name##_sizes>,                                                                  \
+                         (const Int* m, const Int* n, const Int* mb, const Int* nb, T* A, const Int* lda, const T* Tf, \
+                          const Int* ldt, T* work, const Int* lwork, Int* info),                                       \
+                         (m, n, mb, nb, A, lda, Tf, ldt, work, lwork, info), __VA_ARGS__)
+#define QUOIN_LATSQR(T, Int, ...)                                                                                      \
+    QUOIN_LAPACK_ROUTINE(latsqr, latsqr,                                                                               \
+                         (const Int* m, const Int* n, const Int* mb, const Int* nb, T* A, const Int* lda, T* Tf,       \
+                          const Int* ldt, T* work, const Int* lwork, Int* info),                                       \
+                         (m, n, mb, nb, A, lda, Tf, ldt, work, lwork, info), __VA_ARGS__)                              \
+    QUOIN_LAPACK_ROUTINE(lamtsqr, lamtsqr,                                                                             \
+                         (const char* side, const char* trans, const Int* m, const Int* n, const Int* k,               \
+                          const Int* mb, const Int* nb, const T* A, const Int* lda, const T* Tf, const Int* ldt, T* C, \
+                          const Int* ldc, T* work, const Int* lwork, Int* info),                                       \
+                         (side, trans, m, n, k, mb, nb, A, lda, Tf, ldt, C, ldc, work, lwork, info), __VA_ARGS__)      \
+    QUOIN_ORGTSQR(T, Int, orgtsqr, __VA_ARGS__)                                                                        \
+    QUOIN_ORGTSQR(T, Int, orgtsqr_row, __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_LATSQR)
 #undef QUOIN_LATSQR
 #undef QUOIN_ORGTSQR

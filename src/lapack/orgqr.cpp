@@ -9,11 +9,12 @@ namespace quoin::lapack {
 
 namespace {
 
-template <class T, class Int, class Next>
-void orgqr(const char* routine, Of of, Next* next, const Int* m_, const Int* n_, const Int* k_, T* A, const Int* lda,
+template <Of of, class T, class Int, class Next>
+void orgqr(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, const Int* k_, T* A, const Int* lda,
            const T* tau, T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = *k_;
-    const bool query = *lwork == -1, lq = of == Of::LQ;
+    constexpr bool lq = of == Of::LQ;
+    const bool query = *lwork == -1;
     const Index length = lq ? n : m, vectors = lq ? m : n;
     *info = m < 0                                            ? -1
             : n < 0 || vectors > length                      ? -2
@@ -37,22 +38,20 @@ void orgqr(const char* routine, Of of, Next* next, const Int* m_, const Int* n_,
             if (!lq) form(Q);
             return lq ? "transposed" : "blocked";
         },
-        next, [&] { next(m_, n_, k_, A, lda, tau, work, lwork, info); }, info);
+        pass_on, info);
     work[0] = wanted;
 }
 
-template <class T, class Int, class Next>
-void ormqr(const char* routine, Of of, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
+template <Of of, class T, class Int, class Next>
+void ormqr(const char* routine, const Next& pass_on, const char* side, const char* trans, const Int* m_, const Int* n_,
            const Int* k_, const T* A, const Int* lda, const T* tau, T* C, const Int* ldc, T* work, const Int* lwork,
            Int* info) {
     const Index m = *m_, n = *n_, k = *k_;
-    const bool left = is(side, 'L'), query = *lwork == -1, lq = of == Of::LQ;
+    const bool left = is(side, 'L'), query = *lwork == -1;
+    constexpr bool lq = of == Of::LQ;
     const Index order = left ? m : n, others = std::max<Index>(1, left ? n : m);
-    *info = !left && !is(side, 'R')                     ? -1
-            : !is(trans, 'N') && !is(trans, 'T')        ? -2
-            : m < 0                                     ? -3
-            : n < 0                                     ? -4
-            : k < 0 || k > order                        ? -5
+    const int illegal = illegal_in_product(side, trans, m, n, k, order);
+    *info = illegal != 0                                ? illegal
             : *lda < std::max<Index>(1, lq ? k : order) ? -7
             : *ldc < std::max<Index>(1, m)              ? -10
             : !query && *lwork < others                 ? -12
@@ -79,29 +78,25 @@ void ormqr(const char* routine, Of of, Next* next, const char* side, const char*
                 apply_in_place<T>(ctx, side_of(side), op, V.view(), tau, CC);
                 return "transposed";
             },
-            next, [&] { next(side, trans, m_, n_, k_, A, lda, tau, C, ldc, work, lwork, info, 1, 1); }, info);
+            pass_on, info);
     }
     work[0] = wanted;
 }
 
 }  // namespace
 
-#define QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr_, ORGQR_, ormqr_, ORMQR_, of)                                  \
-    QUOIN_LAPACK_ABI void before##p##orgqr_##after(const Int* m, const Int* n, const Int* k, T* A, const Int* lda,    \
-                                                   const T* tau, T* work, const Int* lwork, Int* info) {              \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##orgqr_##after);                                         \
-        orgqr<T, Int>(QUOIN_LAPACK_NAME(p, ORGQR_), of, next, m, n, k, A, lda, tau, work, lwork, info);               \
-    }                                                                                                                 \
-    QUOIN_LAPACK_ABI void before##p##ormqr_##after(const char* side, const char* trans, const Int* m, const Int* n,   \
-                                                   const Int* k, const T* A, const Int* lda, const T* tau, T* C,      \
-                                                   const Int* ldc, T* work, const Int* lwork, Int* info) {            \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##ormqr_##after);                                         \
-        ormqr<T, Int>(QUOIN_LAPACK_NAME(p, ORMQR_), of, next, side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, \
-                      info);                                                                                          \
-    }
-#define QUOIN_ORGQR(T, Int, p, before, after)                                        \
-    QUOIN_ORGQR_AS(T, Int, p, before, after, orgqr, "ORGQR", ormqr, "ORMQR", Of::QR) \
-    QUOIN_ORGQR_AS(T, Int, p, before, after, orglq, "ORGLQ", ormlq, "ORMLQ", Of::LQ)
+#define QUOIN_ORGQR_AS(T, Int, form, apply, of, ...)                                                                 \
+    QUOIN_LAPACK_ROUTINE(form, orgqr<of>,                                                                            \
+                         (const Int* m, const Int* n, const Int* k, T* A, const Int* lda, const T* tau, T* work,     \
+                          const Int* lwork, Int* info),                                                              \
+                         (m, n, k, A, lda, tau, work, lwork, info), __VA_ARGS__)                                     \
+    QUOIN_LAPACK_ROUTINE(apply, ormqr<of>,                                                                           \
+                         (const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const T* A, \
+                          const Int* lda, const T* tau, T* C, const Int* ldc, T* work, const Int* lwork, Int* info), \
+                         (side, trans, m, n, k, A, lda, tau, C, ldc, work, lwork, info), __VA_ARGS__)
+#define QUOIN_ORGQR(T, Int, ...)                              \
+    QUOIN_ORGQR_AS(T, Int, orgqr, ormqr, Of::QR, __VA_ARGS__) \
+    QUOIN_ORGQR_AS(T, Int, orglq, ormlq, Of::LQ, __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_ORGQR)
 #undef QUOIN_ORGQR
 #undef QUOIN_ORGQR_AS

@@ -27,7 +27,7 @@ void reconstruct(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<T> Tf
 }
 
 template <class T, class Int, class Next>
-void orhr_col(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* nb_, T* A, const Int* lda,
+void orhr_col(const char* routine, Next pass_on, const Int* m_, const Int* n_, const Int* nb_, T* A, const Int* lda,
               T* Tf, const Int* ldt, T* d, Int* info) {
     const Index m = *m_, n = *n_, nb = std::min<Index>(*nb_, n);
     *info = m < 0                           ? -1
@@ -38,6 +38,9 @@ void orhr_col(const char* routine, Next* next, const Int* m_, const Int* n_, con
                                             : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     if (n == 0) return;
+    // some references write *nb_ rows of T, which has min(nb, n)
+    const Int width = static_cast<Int>(nb);
+    std::get<2>(pass_on.arguments) = &width;
     serve(
         Call(routine, m, n, n), reconstruct_pays(m, n), [&] { return sizeof(T) * 4.0 * n * n; },
         [&](Context<Host>& ctx) {
@@ -45,23 +48,16 @@ void orhr_col(const char* routine, Next* next, const Int* m_, const Int* n_, con
                            MatrixView<T>(d, n, 1));
             return "reconstruction";
         },
-        next,
-        [&] {
-            // some references write nb rows of T, which has min(nb, n)
-            const Int width = static_cast<Int>(nb);
-            next(m_, n_, &width, A, lda, Tf, ldt, d, info);
-        },
-        info);
+        pass_on, info);
 }
 
 }  // namespace
 
-#define QUOIN_ORHR_COL(T, Int, p, before, after)                                                                      \
-    QUOIN_LAPACK_ABI void before##p##orhr_col##after(const Int* m, const Int* n, const Int* nb, T* A, const Int* lda, \
-                                                     T* Tf, const Int* ldt, T* d, Int* info) {                        \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##orhr_col##after);                                       \
-        orhr_col<T, Int>(QUOIN_LAPACK_NAME(p, "ORHR_COL"), next, m, n, nb, A, lda, Tf, ldt, d, info);                 \
-    }
+#define QUOIN_ORHR_COL(T, Int, ...)                                                                                \
+    QUOIN_LAPACK_ROUTINE(                                                                                          \
+        orhr_col, orhr_col,                                                                                        \
+        (const Int* m, const Int* n, const Int* nb, T* A, const Int* lda, T* Tf, const Int* ldt, T* d, Int* info), \
+        (m, n, nb, A, lda, Tf, ldt, d, info), __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_ORHR_COL)
 #undef QUOIN_ORHR_COL
 

@@ -10,8 +10,8 @@ namespace quoin::lapack {
 namespace {
 
 template <class T, class Int, class Next>
-void tpqrt(const char* routine, Next* next, const Int* m_, const Int* n_, const Int* l_, const Int* nb_, T* A,
-           const Int* lda, T* B, const Int* ldb, T* Tf, const Int* ldt, T* work, Int* info) {
+void tpqrt(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, const Int* l_, const Int* nb_, T* A,
+           const Int* lda, T* B, const Int* ldb, T* Tf, const Int* ldt, T*, Int* info) {
     const Index m = *m_, n = *n_, l = *l_, nb = *nb_;
     *info = m < 0                          ? -1
             : n < 0                        ? -2
@@ -36,13 +36,13 @@ void tpqrt(const char* routine, Next* next, const Int* m_, const Int* n_, const 
             factor_stacked<T>(ctx, stack, R, BB, MatrixView<T>(Tf, nb, n, *ldt));
             return "stacked";
         },
-        next, [&] { next(m_, n_, l_, nb_, A, lda, B, ldb, Tf, ldt, work, info); }, info);
+        pass_on, info);
 }
 
 template <class T, class Int, class Next>
-void tpmqrt(const char* routine, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
+void tpmqrt(const char* routine, const Next& pass_on, const char* side, const char* trans, const Int* m_, const Int* n_,
             const Int* k_, const Int* l_, const Int* nb_, const T* V, const Int* ldv, const T* Tf, const Int* ldt, T* A,
-            const Int* lda, T* B, const Int* ldb, T* work, Int* info) {
+            const Int* lda, T* B, const Int* ldb, T*, Int* info) {
     const Index m = *m_, n = *n_, k = *k_, l = *l_, nb = *nb_;
     const bool left = is(side, 'L');
     const Index order = left ? m : n, others = left ? n : m;
@@ -72,26 +72,21 @@ void tpmqrt(const char* routine, Next* next, const char* side, const char* trans
                              MatrixView<T>(B, m, n, *ldb));
             return "stacked";
         },
-        next, [&] { next(side, trans, m_, n_, k_, l_, nb_, V, ldv, Tf, ldt, A, lda, B, ldb, work, info, 1, 1); }, info);
+        pass_on, info);
 }
 
 }  // namespace
 
-#define QUOIN_TPQRT(T, Int, p, before, after)                                                                         \
-    QUOIN_LAPACK_ABI void before##p##tpqrt##after(const Int* m, const Int* n, const Int* l, const Int* nb, T* A,      \
-                                                  const Int* lda, T* B, const Int* ldb, T* Tf, const Int* ldt,        \
-                                                  T* work, Int* info) {                                               \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##tpqrt##after);                                          \
-        tpqrt<T, Int>(QUOIN_LAPACK_NAME(p, "TPQRT"), next, m, n, l, nb, A, lda, B, ldb, Tf, ldt, work, info);         \
-    }                                                                                                                 \
-    QUOIN_LAPACK_ABI void before##p##tpmqrt##after(const char* side, const char* trans, const Int* m, const Int* n,   \
-                                                   const Int* k, const Int* l, const Int* nb, const T* V,             \
-                                                   const Int* ldv, const T* Tf, const Int* ldt, T* A, const Int* lda, \
-                                                   T* B, const Int* ldb, T* work, Int* info) {                        \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##tpmqrt##after);                                         \
-        tpmqrt<T, Int>(QUOIN_LAPACK_NAME(p, "TPMQRT"), next, side, trans, m, n, k, l, nb, V, ldv, Tf, ldt, A, lda, B, \
-                       ldb, work, info);                                                                              \
-    }
+#define QUOIN_TPQRT(T, Int, ...)                                                                                       \
+    QUOIN_LAPACK_ROUTINE(tpqrt, tpqrt,                                                                                 \
+                         (const Int* m, const Int* n, const Int* l, const Int* nb, T* A, const Int* lda, T* B,         \
+                          const Int* ldb, T* Tf, const Int* ldt, T* work, Int* info),                                  \
+                         (m, n, l, nb, A, lda, B, ldb, Tf, ldt, work, info), __VA_ARGS__)                              \
+    QUOIN_LAPACK_ROUTINE(tpmqrt, tpmqrt,                                                                               \
+                         (const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const Int* l, \
+                          const Int* nb, const T* V, const Int* ldv, const T* Tf, const Int* ldt, T* A,                \
+                          const Int* lda, T* B, const Int* ldb, T* work, Int* info),                                   \
+                         (side, trans, m, n, k, l, nb, V, ldv, Tf, ldt, A, lda, B, ldb, work, info), __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_TPQRT)
 #undef QUOIN_TPQRT
 

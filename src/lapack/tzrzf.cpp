@@ -86,8 +86,8 @@ double trapezoid_workspace(Index k, Index l, Index p) {
 namespace {
 
 template <class T, class Int, class Next>
-void tzrzf(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, const Int* lda, T* tau, T* work,
-           const Int* lwork, Int* info) {
+void tzrzf(const char* routine, const Next& pass_on, const Int* m_, const Int* n_, T* A, const Int* lda, T* tau,
+           T* work, const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, l = n - m;
     const bool query = *lwork == -1, nothing = m == 0 || l == 0;
     *info = m < 0                                                      ? -1
@@ -108,37 +108,33 @@ void tzrzf(const char* routine, Next* next, const Int* m_, const Int* n_, T* A, 
                 factor_trapezoid<T>(ctx, AA, tau);
                 return "transposed";
             },
-            next, [&] { next(m_, n_, A, lda, tau, work, lwork, info); }, info);
+            pass_on, info);
     }
     work[0] = wanted;
 }
 
 template <class T, class Int, class Next>
-void ormrz(const char* routine, Next* next, const char* side, const char* trans, const Int* m_, const Int* n_,
+void ormrz(const char* routine, const Next& pass_on, const char* side, const char* trans, const Int* m_, const Int* n_,
            const Int* k_, const Int* l_, const T* A, const Int* lda, const T* tau, T* C, const Int* ldc, T* work,
            const Int* lwork, Int* info) {
     const Index m = *m_, n = *n_, k = *k_, l = *l_;
     const bool left = is(side, 'L'), query = *lwork == -1;
     const Index order = left ? m : n, others = std::max<Index>(1, left ? n : m);
-    *info = !left && !is(side, 'R')              ? -1
-            : !is(trans, 'N') && !is(trans, 'T') ? -2
-            : m < 0                              ? -3
-            : n < 0                              ? -4
-            : k < 0 || k > order                 ? -5
-            : l < 0 || l > order                 ? -6
-            : *lda < std::max<Index>(1, k)       ? -8
-            : *ldc < std::max<Index>(1, m)       ? -11
-            : !query && *lwork < others          ? -13
-                                                 : 0;
+    const int illegal = illegal_in_product(side, trans, m, n, k, order);
+    *info = illegal != 0                   ? illegal
+            : l < 0 || l > order           ? -6
+            : *lda < std::max<Index>(1, k) ? -8
+            : *ldc < std::max<Index>(1, m) ? -11
+            : !query && *lwork < others    ? -13
+                                           : 0;
     if (*info != 0) return report_illegal<Int>(routine, -*info);
     const bool nothing = m == 0 || n == 0 || k == 0;
     const T wanted = m == 0 || n == 0 ? T(1) : workspace_size<T>(others * work_columns + t_size);
     if (!query && !nothing) {
         const MatrixView<T> CC(C, m, n, *ldc);
-        const auto pass_on = [&] { next(side, trans, m_, n_, k_, l_, A, lda, tau, C, ldc, work, lwork, info, 1, 1); };
         if (l == 0 || k + l > order) {
             // ?tzrzf returns tau = 0 for l = 0, and no vectors that reach into the first k rows
-            if (next) {
+            if (pass_on.next) {
                 pass_on();
             } else if (l > 0) {
                 *info = -6;
@@ -153,7 +149,7 @@ void ormrz(const char* routine, Next* next, const char* side, const char* trans,
                     apply_trapezoid<T>(ctx, side_of(side), op_of(trans), {A + first, k, l, *lda}, tau, CC);
                     return "transposed";
                 },
-                next, pass_on, info);
+                pass_on, info);
         }
     }
     work[0] = wanted;
@@ -161,19 +157,16 @@ void ormrz(const char* routine, Next* next, const char* side, const char* trans,
 
 }  // namespace
 
-#define QUOIN_TZRZF(T, Int, p, before, after)                                                                         \
-    QUOIN_LAPACK_ABI void before##p##tzrzf##after(const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work,  \
-                                                  const Int* lwork, Int* info) {                                      \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##tzrzf##after);                                          \
-        tzrzf<T, Int>(QUOIN_LAPACK_NAME(p, "TZRZF"), next, m, n, A, lda, tau, work, lwork, info);                     \
-    }                                                                                                                 \
-    QUOIN_LAPACK_ABI void before##p##ormrz##after(                                                                    \
-        const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const Int* l, const T* A,      \
-        const Int* lda, const T* tau, T* C, const Int* ldc, T* work, const Int* lwork, Int* info) {                   \
-        static const auto next = QUOIN_LAPACK_NEXT(before##p##ormrz##after);                                          \
-        ormrz<T, Int>(QUOIN_LAPACK_NAME(p, "ORMRZ"), next, side, trans, m, n, k, l, A, lda, tau, C, ldc, work, lwork, \
-                      info);                                                                                          \
-    }
+#define QUOIN_TZRZF(T, Int, ...)                                                                                  \
+    QUOIN_LAPACK_ROUTINE(                                                                                         \
+        tzrzf, tzrzf,                                                                                             \
+        (const Int* m, const Int* n, T* A, const Int* lda, T* tau, T* work, const Int* lwork, Int* info),         \
+        (m, n, A, lda, tau, work, lwork, info), __VA_ARGS__)                                                      \
+    QUOIN_LAPACK_ROUTINE(                                                                                         \
+        ormrz, ormrz,                                                                                             \
+        (const char* side, const char* trans, const Int* m, const Int* n, const Int* k, const Int* l, const T* A, \
+         const Int* lda, const T* tau, T* C, const Int* ldc, T* work, const Int* lwork, Int* info),               \
+        (side, trans, m, n, k, l, A, lda, tau, C, ldc, work, lwork, info), __VA_ARGS__)
 QUOIN_LAPACK_EXPORT(QUOIN_TZRZF)
 #undef QUOIN_TZRZF
 

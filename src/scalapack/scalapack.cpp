@@ -18,7 +18,8 @@ namespace {
 
 using lapack::Call;
 using lapack::is;
-using lapack::next_routine;
+using lapack::next_symbol;
+using lapack::PassOn;
 
 /// Indices in a descriptor.
 enum { Type, Ctxt, Rows, Cols, RowBlock, ColBlock, RowSource, ColSource, Ld };
@@ -26,10 +27,10 @@ enum { Type, Ctxt, Rows, Cols, RowBlock, ColBlock, RowSource, ColSource, Ld };
 /// The grid of a BLACS context: its communicator and this process's position.
 struct Blacs {
     explicit Blacs(int context) {
-        static const auto info =
-            next_routine(static_cast<void (*)(int, int*, int*, int*, int*)>(nullptr), "Cblacs_gridinfo");
-        static const auto get = next_routine(static_cast<void (*)(int, int, int*)>(nullptr), "Cblacs_get");
-        static const auto system = next_routine(static_cast<MPI_Comm (*)(int)>(nullptr), "Cblacs2sys_handle");
+        using Info = void(int, int*, int*, int*, int*);
+        static const auto info = reinterpret_cast<Info*>(next_symbol("Cblacs_gridinfo"));
+        static const auto get = reinterpret_cast<void (*)(int, int, int*)>(next_symbol("Cblacs_get"));
+        static const auto system = reinterpret_cast<MPI_Comm (*)(int)>(next_symbol("Cblacs2sys_handle"));
         if (!info || !get || !system) return;
         info(context, &rows, &cols, &row, &col);
         if (row < 0 || col < 0) return;
@@ -41,6 +42,11 @@ struct Blacs {
     MPI_Comm comm = MPI_COMM_NULL;
     int rows = 0, cols = 0, row = -1, col = -1;
 };
+
+/// Whether a matrix, and its submatrix from row `ia` and column `ja` (one-based) on, can be a block-cyclic one.
+bool is_valid(const int* ia, const int* ja, const int* desc) {
+    return desc[RowBlock] > 0 && desc[ColBlock] > 0 && *ia > 0 && *ja > 0;
+}
 
 /// sub(A) = A(ia : ia + m, ja : ja + n), ia and ja one-based. `layout` is valid if sub(A) begins with whole blocks
 /// (`aligned`).
@@ -71,20 +77,27 @@ struct SubMatrix {
     MatrixView<T> local;
 };
 
-/// Runs only `next(work, lwork)`, which sets info, for a query and for an illegal argument. Otherwise runs
-/// `compute(ctx, grid)` if Quoin takes the call on every process, and `next` if not. An exception of `compute` is
-/// thrown on every process. After NaN and a singular R the caller's arrays are unchanged, and `next` continues. Other
-/// failures are reported.
-template <class T, class Next, class Compute>
-void serve(Call&& call, const Blacs& blacs, bool takes, T* work, const int* lwork, int* info, Next next,
-           Compute compute) {
+/// Runs only `pass_on`, which sets info, for a query and for an illegal argument. Otherwise runs `compute(ctx, grid)`
+/// if Quoin takes the call on every process, and `pass_on` if not. An exception of `compute` is thrown on every
+/// process. After NaN and a singular R the caller's arrays are unchanged, and `pass_on` continues. Other failures are
+/// reported.
+/// The last arguments of the call are work, lwork and info.
+template <class T, class... Argument, class Compute>
+void serve(Call&& call, const Blacs& blacs, bool takes, const PassOn<Argument...>& pass_on, Compute compute) {
+    constexpr std::size_t last = sizeof...(Argument) - 1;
+    T* const work = std::get<last - 2>(pass_on.arguments);
+    const int* const lwork = std::get<last - 1>(pass_on.arguments);
+    int* const info = std::get<last>(pass_on.arguments);
     if (*lwork == -1) {
         call.by("workspace");
-        return next(work, lwork);
+        return pass_on();
     }
     T wanted = 0;
-    const int query = -1;
-    next(&wanted, &query);
+    const int asks = -1;
+    PassOn query = pass_on;
+    std::get<last - 2>(query.arguments) = &wanted;
+    std::get<last - 1>(query.arguments) = &asks;
+    query();
     if (*info != 0) return;
     int rank = -1, size = 0;
     MPI_Comm_rank(blacs.comm, &rank);
@@ -93,7 +106,7 @@ void serve(Call&& call, const Blacs& blacs, bool takes, T* work, const int* lwor
                size == blacs.rows * blacs.cols;
     int all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LAND, blacs.comm);
-    if (!all) return next(work, lwork);
+    if (!all) return pass_on();
     try {
         MpiCommunicator comm(blacs.comm);
         const ProcessGrid grid(comm, blacs.rows, blacs.cols);
@@ -102,9 +115,9 @@ void serve(Call&& call, const Blacs& blacs, bool takes, T* work, const int* lwor
         work[0] = wanted;
         call.by("by Quoin");
     } catch (const NonFiniteEntry&) {
-        next(work, lwork);
+        pass_on();
     } catch (const RankDeficient&) {
-        next(work, lwork);
+        pass_on();
     } catch (const std::exception& failure) {
         call.by("failed");
         *info = lapack::report_failure<int>(call.routine(), failure);
@@ -112,19 +125,15 @@ void serve(Call&& call, const Blacs& blacs, bool takes, T* work, const int* lwor
 }
 
 template <class T, class Next>
-void geqrf(const char* name, Next* next, const int* m, const int* n, T* A, const int* ia, const int* ja,
-           const int* desca, T* tau, T* work, const int* lwork, int* info) {
+void geqrf(const char* name, const Next& pass_on, const int* m, const int* n, T* A, const int* ia, const int* ja,
+           const int* desca, T* tau, T*, const int*, int*) {
     const Blacs blacs(desca[Ctxt]);
-    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && *ia > 0 && *ja > 0 && *m > 0 && *n > 0;
-    if (!valid || blacs.comm == MPI_COMM_NULL) return next(m, n, A, ia, ja, desca, tau, work, lwork, info);
+    if (blacs.comm == MPI_COMM_NULL || !is_valid(ia, ja, desca) || !(*m > 0 && *n > 0)) return pass_on();
     const SubMatrix<T> sub(blacs, A, *m, *n, ia, ja, desca);
-    serve(
-        Call(name, *m, *n), blacs, sub.aligned, work, lwork, info,
-        [&](T* w, const int* lw) { next(m, n, A, ia, ja, desca, tau, w, lw, info); },
-        [&](Context<Host>& ctx, const ProcessGrid& grid) {
-            const Matrix<T> computed = qr_in_place<T>(ctx, grid, sub.view()).tau(ctx);
-            copy<T>(ctx, computed.view(), sub.tau_of(blacs, tau, std::min(*m, *n)));
-        });
+    serve<T>(Call(name, *m, *n), blacs, sub.aligned, pass_on, [&](Context<Host>& ctx, const ProcessGrid& grid) {
+        const Matrix<T> computed = qr_in_place<T>(ctx, grid, sub.view()).tau(ctx);
+        copy<T>(ctx, computed.view(), sub.tau_of(blacs, tau, std::min(*m, *n)));
+    });
 }
 
 bool can_allocate(double bytes) {
@@ -174,120 +183,112 @@ void permute_columns(Context<Host>& ctx, const ProcessGrid& grid, const std::vec
 }
 
 template <class T, class Next>
-void geqpf(const char* name, Next* next, const int* m, const int* n, T* A, const int* ia, const int* ja,
-           const int* desca, int* ipiv, T* tau, T* work, const int* lwork, int* info) {
+void geqpf(const char* name, const Next& pass_on, const int* m, const int* n, T* A, const int* ia, const int* ja,
+           const int* desca, int* ipiv, T* tau, T*, const int*, int*) {
     const Blacs blacs(desca[Ctxt]);
-    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && *ia > 0 && *ja > 0 && *m > 0 && *n > 0;
-    if (!valid || blacs.comm == MPI_COMM_NULL) return next(m, n, A, ia, ja, desca, ipiv, tau, work, lwork, info);
+    if (blacs.comm == MPI_COMM_NULL || !is_valid(ia, ja, desca) || !(*m > 0 && *n > 0)) return pass_on();
     const SubMatrix<T> sub(blacs, A, *m, *n, ia, ja, desca);
     const Index k = std::min(*m, *n), ranks = std::max(1, blacs.rows * blacs.cols);
     // R with its pivoted QR, and the blocks of rows
     const double bytes = sizeof(T) * 1.0 * *n * (3.0 * static_cast<double>(k) + 2.0 * (*m / ranks + 1));
-    serve(
-        Call(name, *m, *n), blacs, sub.aligned && can_allocate(bytes), work, lwork, info,
-        [&](T* w, const int* lw) { next(m, n, A, ia, ja, desca, ipiv, tau, w, lw, info); },
-        [&](Context<Host>& ctx, const ProcessGrid& grid) {
-            const std::vector<Index> order = pivots_of<T>(ctx, grid, sub.view());
-            permute_columns<T>(ctx, grid, order, sub.view());
-            const Matrix<T> computed = qr_in_place<T>(ctx, grid, sub.view()).tau(ctx);
-            copy<T>(ctx, computed.view(), sub.tau_of(blacs, tau, k));
-            const CyclicAxis columns = sub.layout.col_axis(grid);
-            for (Index l = 0; l < sub.local.cols; ++l)
-                ipiv[sub.first_col + l] = static_cast<int>(*ja - 1 + order[columns.global(blacs.col, l)]);
-        });
+    serve<T>(Call(name, *m, *n), blacs, sub.aligned && can_allocate(bytes), pass_on,
+             [&](Context<Host>& ctx, const ProcessGrid& grid) {
+                 const std::vector<Index> order = pivots_of<T>(ctx, grid, sub.view());
+                 permute_columns<T>(ctx, grid, order, sub.view());
+                 const Matrix<T> computed = qr_in_place<T>(ctx, grid, sub.view()).tau(ctx);
+                 copy<T>(ctx, computed.view(), sub.tau_of(blacs, tau, k));
+                 const CyclicAxis columns = sub.layout.col_axis(grid);
+                 for (Index l = 0; l < sub.local.cols; ++l)
+                     ipiv[sub.first_col + l] = static_cast<int>(*ja - 1 + order[columns.global(blacs.col, l)]);
+             });
 }
 
 template <class T, class Next>
-void orgqr(const char* name, Next* next, const int* m, const int* n, const int* k, T* A, const int* ia, const int* ja,
-           const int* desca, T* tau, T* work, const int* lwork, int* info) {
+void orgqr(const char* name, const Next& pass_on, const int* m, const int* n, const int* k, T* A, const int* ia,
+           const int* ja, const int* desca, T* tau, T*, const int*, int*) {
     const Blacs blacs(desca[Ctxt]);
-    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && *ia > 0 && *ja > 0 && *m >= *n && *n > 0;
-    if (!valid || blacs.comm == MPI_COMM_NULL) return next(m, n, k, A, ia, ja, desca, tau, work, lwork, info);
+    if (blacs.comm == MPI_COMM_NULL || !is_valid(ia, ja, desca) || !(*m >= *n && *n > 0)) return pass_on();
     const SubMatrix<T> sub(blacs, A, *m, *n, ia, ja, desca);
-    serve(
-        Call(name, *m, *n, *k), blacs, sub.aligned && *k == *n, work, lwork, info,
-        [&](T* w, const int* lw) { next(m, n, k, A, ia, ja, desca, tau, w, lw, info); },
-        [&](Context<Host>& ctx, const ProcessGrid& grid) {
-            from_lapack<T>(ctx, grid, sub.view(), sub.tau_of(blacs, tau, *k)).form_q_in_place(ctx);
-        });
+    serve<T>(Call(name, *m, *n, *k), blacs, sub.aligned && *k == *n, pass_on,
+             [&](Context<Host>& ctx, const ProcessGrid& grid) {
+                 from_lapack<T>(ctx, grid, sub.view(), sub.tau_of(blacs, tau, *k)).form_q_in_place(ctx);
+             });
 }
 
 template <class T, class Next>
-void ormqr(const char* name, Next* next, const char* side, const char* trans, const int* m, const int* n, const int* k,
-           T* A, const int* ia, const int* ja, const int* desca, T* tau, T* C, const int* ic, const int* jc,
-           const int* descc, T* work, const int* lwork, int* info) {
+void ormqr(const char* name, const Next& pass_on, const char* side, const char* trans, const int* m, const int* n,
+           const int* k, T* A, const int* ia, const int* ja, const int* desca, T* tau, T* C, const int* ic,
+           const int* jc, const int* descc, T*, const int*, int*) {
     const Blacs blacs(desca[Ctxt]);
-    const auto pass_on = [&](T* w, const int* lw) {
-        next(side, trans, m, n, k, A, ia, ja, desca, tau, C, ic, jc, descc, w, lw, info, 1, 1);
-    };
-    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && descc[RowBlock] > 0 && descc[ColBlock] > 0 &&
-                       *ia > 0 && *ja > 0 && *ic > 0 && *jc > 0 && *m > 0 && *n > 0 && *k > 0 && *k <= *m;
-    if (!valid || !is(side, 'L') || blacs.comm == MPI_COMM_NULL) return pass_on(work, lwork);
+    const bool valid = is_valid(ia, ja, desca) && is_valid(ic, jc, descc) && *m > 0 && *n > 0 && *k > 0 && *k <= *m;
+    if (!valid || !is(side, 'L') || blacs.comm == MPI_COMM_NULL) return pass_on();
     const SubMatrix<T> a(blacs, A, *m, *k, ia, ja, desca), c(blacs, C, *m, *n, ic, jc, descc);
     const bool alike = a.layout.row_block == c.layout.row_block && a.layout.first_row == c.layout.first_row;
-    serve(Call(name, *m, *n, *k), blacs, a.aligned && c.aligned && alike, work, lwork, info, pass_on,
-          [&](Context<Host>& ctx, const ProcessGrid& grid) {
-              const auto f = from_lapack<T>(ctx, grid, a.view(), a.tau_of(blacs, tau, *k));
-              f.apply_q(ctx, lapack::op_of(trans), c.view());
-          });
+    serve<T>(Call(name, *m, *n, *k), blacs, a.aligned && c.aligned && alike, pass_on,
+             [&](Context<Host>& ctx, const ProcessGrid& grid) {
+                 const auto f = from_lapack<T>(ctx, grid, a.view(), a.tau_of(blacs, tau, *k));
+                 f.apply_q(ctx, lapack::op_of(trans), c.view());
+             });
 }
 
 template <class T, class Next>
-void gels(const char* name, Next* next, const char* trans, const int* m, const int* n, const int* nrhs, T* A,
-          const int* ia, const int* ja, const int* desca, T* B, const int* ib, const int* jb, const int* descb, T* work,
-          const int* lwork, int* info) {
+void gels(const char* name, const Next& pass_on, const char* trans, const int* m, const int* n, const int* nrhs, T* A,
+          const int* ia, const int* ja, const int* desca, T* B, const int* ib, const int* jb, const int* descb, T*,
+          const int*, int*) {
     const Blacs blacs(desca[Ctxt]);
-    const auto pass_on = [&](T* w, const int* lw) {
-        next(trans, m, n, nrhs, A, ia, ja, desca, B, ib, jb, descb, w, lw, info, 1);
-    };
-    const bool valid = desca[RowBlock] > 0 && desca[ColBlock] > 0 && descb[RowBlock] > 0 && descb[ColBlock] > 0 &&
-                       *ia > 0 && *ja > 0 && *ib > 0 && *jb > 0 && *m >= *n && *n > 0 && *nrhs > 0;
-    if (!valid || !is(trans, 'N') || blacs.comm == MPI_COMM_NULL) return pass_on(work, lwork);
+    const bool valid = is_valid(ia, ja, desca) && is_valid(ib, jb, descb) && *m >= *n && *n > 0 && *nrhs > 0;
+    if (!valid || !is(trans, 'N') || blacs.comm == MPI_COMM_NULL) return pass_on();
     const SubMatrix<T> a(blacs, A, *m, *n, ia, ja, desca), b(blacs, B, *m, *nrhs, ib, jb, descb);
     const bool alike = a.layout.row_block == b.layout.row_block && a.layout.first_row == b.layout.first_row;
-    serve(Call(name, *m, *n, *nrhs), blacs, a.aligned && b.aligned && alike, work, lwork, info, pass_on,
-          [&](Context<Host>& ctx, const ProcessGrid& grid) {
-              const auto f = qr<T>(ctx, grid, a.view());
-              Matrix<T> X(b.local.rows, b.local.cols);
-              copy<T>(ctx, b.local, X.view());
-              f.solve(ctx, {b.layout, X.view()});
-              copy<T>(ctx, X.view(), b.local);
-              copy<T>(ctx, f.v_and_r(), a.local);
-          });
+    serve<T>(Call(name, *m, *n, *nrhs), blacs, a.aligned && b.aligned && alike, pass_on,
+             [&](Context<Host>& ctx, const ProcessGrid& grid) {
+                 const auto f = qr<T>(ctx, grid, a.view());
+                 Matrix<T> X(b.local.rows, b.local.cols);
+                 copy<T>(ctx, b.local, X.view());
+                 f.solve(ctx, {b.layout, X.view()});
+                 copy<T>(ctx, X.view(), b.local);
+                 copy<T>(ctx, f.v_and_r(), a.local);
+             });
 }
 
 }  // namespace
 
-#define QUOIN_SCALAPACK(T, p)                                                                                          \
-    QUOIN_LAPACK_ABI void p##geqrf_(const int* m, const int* n, T* A, const int* ia, const int* ja, const int* desca,  \
-                                    T* tau, T* work, const int* lwork, int* info) {                                    \
-        static const auto next = QUOIN_LAPACK_NEXT(p##geqrf_);                                                         \
-        geqrf(#p "geqrf", next, m, n, A, ia, ja, desca, tau, work, lwork, info);                                       \
-    }                                                                                                                  \
-    QUOIN_LAPACK_ABI void p##geqpf_(const int* m, const int* n, T* A, const int* ia, const int* ja, const int* desca,  \
-                                    int* ipiv, T* tau, T* work, const int* lwork, int* info) {                         \
-        static const auto next = QUOIN_LAPACK_NEXT(p##geqpf_);                                                         \
-        geqpf(#p "geqpf", next, m, n, A, ia, ja, desca, ipiv, tau, work, lwork, info);                                 \
-    }                                                                                                                  \
-    QUOIN_LAPACK_ABI void p##orgqr_(const int* m, const int* n, const int* k, T* A, const int* ia, const int* ja,      \
-                                    const int* desca, T* tau, T* work, const int* lwork, int* info) {                  \
-        static const auto next = QUOIN_LAPACK_NEXT(p##orgqr_);                                                         \
-        orgqr(#p "orgqr", next, m, n, k, A, ia, ja, desca, tau, work, lwork, info);                                    \
-    }                                                                                                                  \
-    QUOIN_LAPACK_ABI void p##ormqr_(const char* side, const char* trans, const int* m, const int* n, const int* k,     \
-                                    T* A, const int* ia, const int* ja, const int* desca, T* tau, T* C, const int* ic, \
-                                    const int* jc, const int* descc, T* work, const int* lwork, int* info) {           \
-        static const auto next = QUOIN_LAPACK_NEXT(p##ormqr_);                                                         \
-        ormqr(#p "ormqr", next, side, trans, m, n, k, A, ia, ja, desca, tau, C, ic, jc, descc, work, lwork, info);     \
-    }                                                                                                                  \
-    QUOIN_LAPACK_ABI void p##gels_(const char* trans, const int* m, const int* n, const int* nrhs, T* A,               \
-                                   const int* ia, const int* ja, const int* desca, T* B, const int* ib, const int* jb, \
-                                   const int* descb, T* work, const int* lwork, int* info) {                           \
-        static const auto next = QUOIN_LAPACK_NEXT(p##gels_);                                                          \
-        gels(#p "gels", next, trans, m, n, nrhs, A, ia, ja, desca, B, ib, jb, descb, work, lwork, info);               \
+/// Defines a routine with `parameters`. Both lists are in parentheses.
+#define QUOIN_SCALAPACK_ROUTINE(p, routine, parameters, arguments)                  \
+    QUOIN_LAPACK_ABI void p##routine##_ parameters {                                \
+        static void* const next = next_symbol(#p #routine "_");                     \
+        std::apply(                                                                 \
+            [](auto... given) {                                                     \
+                routine(#p #routine, PassOn{next, std::tuple(given...)}, given...); \
+            },                                                                      \
+            std::tuple arguments);                                                  \
     }
+#define QUOIN_SCALAPACK(T, p)                                                                                          \
+    QUOIN_SCALAPACK_ROUTINE(p, geqrf,                                                                                  \
+                            (const int* m, const int* n, T* A, const int* ia, const int* ja, const int* desca, T* tau, \
+                             T* work, const int* lwork, int* info),                                                    \
+                            (m, n, A, ia, ja, desca, tau, work, lwork, info))                                          \
+    QUOIN_SCALAPACK_ROUTINE(p, geqpf,                                                                                  \
+                            (const int* m, const int* n, T* A, const int* ia, const int* ja, const int* desca,         \
+                             int* ipiv, T* tau, T* work, const int* lwork, int* info),                                 \
+                            (m, n, A, ia, ja, desca, ipiv, tau, work, lwork, info))                                    \
+    QUOIN_SCALAPACK_ROUTINE(p, orgqr,                                                                                  \
+                            (const int* m, const int* n, const int* k, T* A, const int* ia, const int* ja,             \
+                             const int* desca, T* tau, T* work, const int* lwork, int* info),                          \
+                            (m, n, k, A, ia, ja, desca, tau, work, lwork, info))                                       \
+    QUOIN_SCALAPACK_ROUTINE(p, ormqr,                                                                                  \
+                            (const char* side, const char* trans, const int* m, const int* n, const int* k, T* A,      \
+                             const int* ia, const int* ja, const int* desca, T* tau, T* C, const int* ic,              \
+                             const int* jc, const int* descc, T* work, const int* lwork, int* info),                   \
+                            (side, trans, m, n, k, A, ia, ja, desca, tau, C, ic, jc, descc, work, lwork, info))        \
+    QUOIN_SCALAPACK_ROUTINE(p, gels,                                                                                   \
+                            (const char* trans, const int* m, const int* n, const int* nrhs, T* A, const int* ia,      \
+                             const int* ja, const int* desca, T* B, const int* ib, const int* jb, const int* descb,    \
+                             T* work, const int* lwork, int* info),                                                    \
+                            (trans, m, n, nrhs, A, ia, ja, desca, B, ib, jb, descb, work, lwork, info))
 QUOIN_SCALAPACK(float, ps)
 QUOIN_SCALAPACK(double, pd)
 #undef QUOIN_SCALAPACK
+#undef QUOIN_SCALAPACK_ROUTINE
 
 }  // namespace quoin::scalapack

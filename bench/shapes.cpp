@@ -1,17 +1,17 @@
-// The cases of the command line, or of Quoin's requirements, with A in the host's memory.
+// The cases of the command line, or of Quoin's requirements, with A in the memory of either device.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "host_cases.hpp"
+#include "cases.hpp"
 
 namespace quoin::cli {
 
 namespace {
 
-/// The cases of Quoin's requirements. Cases of one matrix are neighbours.
-std::vector<Case> required_cases() {
+/// The cases of Quoin's requirements on the host. Cases of one matrix are neighbours.
+std::vector<Case> required_of_host() {
     using enum ScalarKind;
     using enum Operation;
     std::vector<Case> cases = {
@@ -48,26 +48,49 @@ void print_growth(const std::vector<std::pair<Case, double>>& growth) {
     }
 }
 
+#ifdef QUOIN_HAVE_CUDA
+/// The cases of Quoin's requirements on a GPU.
+std::vector<Case> required_of_device() {
+    using enum Operation;
+    struct Requirement {
+        Shape shape;
+        Operation operation;
+        double f32, f64;
+        Method method = Method::Auto;
+    };
+    const Requirement requirements[] = {
+        {{1000, 192}, ThinQr, 4, 4},       {{10000, 192}, ThinQr, 4, 4},
+        {{100000, 192}, ThinQr, 8, 5},     {{500000, 192}, ThinQr, 8, 5},
+        {{1000000, 192}, ThinQr, 10, 6},   {{1000000, 192}, ThinQr, 5, 3, Method::CAQR},  // the unconditional route
+        {{1000000, 192}, Geqrf, 5, 3},     {{110592, 100}, ThinQr, 12, 8},
+        {{4000000, 32}, ThinQr, 15, 10},   {{4000000, 8}, ThinQr, 80, 50},
+        {{8192, 64}, Geqrf, 4, 4},         {{8192, 128}, Geqrf, 4, 4},
+        {{8192, 256}, Geqrf, 4, 4},        {{8192, 512}, Geqrf, 4, 4},
+        {{8192, 1024}, Geqrf, 4, 4},       {{8192, 2048}, Geqrf, 3, 3},
+        {{8192, 4096}, Geqrf, 3, 3},       {{8192, 8192}, Geqrf, 2.5, 2.2},
+        {{10000, 10000}, Geqrf, 2.5, 2.2}, {{16384, 16384}, Geqrf, 1.8, 1.8},
+        {{32768, 32768}, Geqrf, 1.3, 1.4},
+    };
+    std::vector<Case> cases;
+    for (const Requirement& r : requirements)
+        for (const ScalarKind dtype : {ScalarKind::F32, ScalarKind::F64})
+            cases.push_back({r.shape, dtype, r.operation, entry_for(dtype, r.f32, r.f64), false, r.method});
+    return cases;
+}
+#endif
+
 }  // namespace
 
 void bench_on_host(const BenchArguments& arguments) {
-    const bool with_requirements = arguments.shapes.empty();
-    HostCases cases(arguments, {}, with_requirements, /*table=*/true);
-    std::vector<std::pair<Case, double>> growth;
-    for (const Case& c : requested_cases(arguments, required_cases())) {
-        const auto report = [&](const std::vector<Measurement>& results,
-                                const std::vector<TimedReference>& references) {
-            if (c.growth) growth.emplace_back(c, results.front().seconds);
-            BenchRow row = bench_row(c.shape, c.dtype, c.operation, results.front(), cases.limits());
-            row.required_ratio = c.required_ratio;
-            cases.output().add(row, references);
-        };
-        with_dtype(c.dtype, [&]<class T>(T) {
-            cases.measure<T>(c.shape, {{c.operation, arguments.common.options}}, report, !c.growth);
-        });
-    }
-    if (!arguments.common.json) print_growth(growth);
-    cases.write_trace();
+    const std::unique_ptr<Cases> cases = host_cases(arguments);
+    cases->run(requested_cases(arguments, required_of_host()));
+    if (!arguments.common.json) print_growth(cases->growth());
 }
+
+#ifdef QUOIN_HAVE_CUDA
+void bench_on_device(const BenchArguments& arguments) {
+    device_cases(arguments, {Reference::Cusolver})->run(requested_cases(arguments, required_of_device()));
+}
+#endif
 
 }  // namespace quoin::cli
