@@ -2,6 +2,7 @@
 
 // Reduction to bidiagonal form.
 
+#include <span>
 #include <vector>
 
 #include "primitives/context.hpp"
@@ -24,6 +25,14 @@ struct Bidiagonal {
 /// number of threads.
 template <class T>
 Bidiagonal<T> reduce_to_bidiagonal(Context<Host>& ctx, MatrixView<T> A);
+
+/// B = U diag(s) Vᵀ by divide and conquer (Gu and Eisenstat 1995), for the upper bidiagonal B with the diagonal `s`,
+/// which receives the values, and `e` above it. U and Vt are n×n, `work` holds 3n² numbers. B + E = U diag(s) Vᵀ with
+/// ‖E‖ = O(nu)‖B‖. About 8n³/3 flops, fewer if values nearly coincide. The bits do not depend on the number of threads.
+/// Returns false if LAPACK does not find a root, and then s is lost.
+template <class T>
+bool divide_and_conquer(Context<Host>& ctx, std::span<T> s, std::span<const T> e, MatrixView<T> U, MatrixView<T> Vt,
+                        T* work);
 
 /// C := H C for the reflectors of V and tau_v (`first` = 0), or C := G C for U and tau_u (`first` = 1).
 template <class T>

@@ -33,13 +33,11 @@ lapack_int gesvd(char job, lapack_int m, lapack_int n, double* A, lapack_int lda
                  lapack_int ldvt, double* superdiagonal) {
     return LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, m, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
 }
-lapack_int bdsdc(char job, lapack_int n, float* d, float* e, float* U, lapack_int ldu, float* Vt, lapack_int ldvt,
-                 float* work, lapack_int* iwork) {
-    return LAPACKE_sbdsdc_work(LAPACK_COL_MAJOR, 'U', job, n, d, e, U, ldu, Vt, ldvt, nullptr, nullptr, work, iwork);
+lapack_int bdsdc(lapack_int n, float* d, float* e, float* work, lapack_int* iwork) {
+    return LAPACKE_sbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work, iwork);
 }
-lapack_int bdsdc(char job, lapack_int n, double* d, double* e, double* U, lapack_int ldu, double* Vt, lapack_int ldvt,
-                 double* work, lapack_int* iwork) {
-    return LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', job, n, d, e, U, ldu, Vt, ldvt, nullptr, nullptr, work, iwork);
+lapack_int bdsdc(lapack_int n, double* d, double* e, double* work, lapack_int* iwork) {
+    return LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work, iwork);
 }
 lapack_int bdsqr(lapack_int cols, lapack_int n, float* d, float* e, float* Vt, lapack_int ldvt, float* U,
                  lapack_int ldu, float* work) {
@@ -80,9 +78,8 @@ void bidiagonal_svd(Context<Host>& ctx, const host::Bidiagonal<T>& B, std::span<
     std::vector<T> e(B.e);
     std::vector<lapack_int> iwork(8 * s.size());
     std::copy(B.d.begin(), B.d.end(), s.begin());
-    // offsets in bdsdc's workspace must fit in LAPACK's integer
-    const bool fits = !U.data || 3.1 * n * n < std::numeric_limits<lapack_int>::max();
-    if (fits && bdsdc(U.data ? 'I' : 'N', n, s.data(), e.data(), U.data, ldu, Vt.data, ldvt, work, iwork.data()) == 0)
+    if (U.data ? host::divide_and_conquer<T>(ctx, s, B.e, U, Vt, work)
+               : bdsdc(n, s.data(), e.data(), work, iwork.data()) == 0)
         return;
     std::copy(B.d.begin(), B.d.end(), s.begin());
     std::copy(B.e.begin(), B.e.end(), e.begin());
