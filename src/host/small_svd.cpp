@@ -1,4 +1,4 @@
-// SVD of a square matrix. LAPACK decomposes a small one on one thread. All threads reduce a larger one to
+// SVD of a matrix with m >= n. LAPACK decomposes a small one on one thread. All threads reduce a larger one to
 // bidiagonal form, which LAPACK decomposes on one.
 
 #include <fmt/format.h>
@@ -12,33 +12,32 @@
 
 #include "host/bidiagonal.hpp"
 #include "host/device.hpp"
+#include "host/tuning.hpp"
 
 namespace quoin {
 namespace {
 
-lapack_int gesdd(char job, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu, float* Vt,
+lapack_int gesdd(char job, lapack_int m, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu, float* Vt,
                  lapack_int ldvt, float* work, lapack_int lwork, lapack_int* iwork) {
-    return LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, job, n, n, A, lda, s, U, ldu, Vt, ldvt, work, lwork, iwork);
+    return LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, job, m, n, A, lda, s, U, ldu, Vt, ldvt, work, lwork, iwork);
 }
-lapack_int gesdd(char job, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu, double* Vt,
+lapack_int gesdd(char job, lapack_int m, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu, double* Vt,
                  lapack_int ldvt, double* work, lapack_int lwork, lapack_int* iwork) {
-    return LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, n, n, A, lda, s, U, ldu, Vt, ldvt, work, lwork, iwork);
+    return LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, m, n, A, lda, s, U, ldu, Vt, ldvt, work, lwork, iwork);
 }
-lapack_int gesvd(char job, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu, float* Vt,
+lapack_int gesvd(char job, lapack_int m, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu, float* Vt,
                  lapack_int ldvt, float* superdiagonal) {
-    return LAPACKE_sgesvd(LAPACK_COL_MAJOR, job, job, n, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
+    return LAPACKE_sgesvd(LAPACK_COL_MAJOR, job, job, m, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
 }
-lapack_int gesvd(char job, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu, double* Vt,
+lapack_int gesvd(char job, lapack_int m, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu, double* Vt,
                  lapack_int ldvt, double* superdiagonal) {
-    return LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, n, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
+    return LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, m, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
 }
-lapack_int bdsdc(char job, lapack_int n, float* d, float* e, float* U, lapack_int ldu, float* Vt, lapack_int ldvt,
-                 float* work, lapack_int* iwork) {
-    return LAPACKE_sbdsdc_work(LAPACK_COL_MAJOR, 'U', job, n, d, e, U, ldu, Vt, ldvt, nullptr, nullptr, work, iwork);
+lapack_int bdsdc(lapack_int n, float* d, float* e, float* work, lapack_int* iwork) {
+    return LAPACKE_sbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work, iwork);
 }
-lapack_int bdsdc(char job, lapack_int n, double* d, double* e, double* U, lapack_int ldu, double* Vt, lapack_int ldvt,
-                 double* work, lapack_int* iwork) {
-    return LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', job, n, d, e, U, ldu, Vt, ldvt, nullptr, nullptr, work, iwork);
+lapack_int bdsdc(lapack_int n, double* d, double* e, double* work, lapack_int* iwork) {
+    return LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work, iwork);
 }
 lapack_int bdsqr(lapack_int cols, lapack_int n, float* d, float* e, float* Vt, lapack_int ldvt, float* U,
                  lapack_int ldu, float* work) {
@@ -79,9 +78,8 @@ void bidiagonal_svd(Context<Host>& ctx, const host::Bidiagonal<T>& B, std::span<
     std::vector<T> e(B.e);
     std::vector<lapack_int> iwork(8 * s.size());
     std::copy(B.d.begin(), B.d.end(), s.begin());
-    // offsets in bdsdc's workspace must fit in LAPACK's integer
-    const bool fits = !U.data || 3.1 * n * n < std::numeric_limits<lapack_int>::max();
-    if (fits && bdsdc(U.data ? 'I' : 'N', n, s.data(), e.data(), U.data, ldu, Vt.data, ldvt, work, iwork.data()) == 0)
+    if (U.data ? host::divide_and_conquer<T>(ctx, s, B.e, U, Vt, work)
+               : bdsdc(n, s.data(), e.data(), work, iwork.data()) == 0)
         return;
     std::copy(B.d.begin(), B.d.end(), s.begin());
     std::copy(B.e.begin(), B.e.end(), e.begin());
@@ -92,7 +90,7 @@ void bidiagonal_svd(Context<Host>& ctx, const host::Bidiagonal<T>& B, std::span<
     require_success(bdsqr(U.data ? n : 0, n, s.data(), e.data(), Vt.data, ldvt, U.data, ldu, work), s.size());
 }
 
-/// A = H B Gᵀ, B = U₁ΣW, U = H U₁, Vᵀ = W Gᵀ. LAPACK decomposes B alone.
+/// A = H [B; 0] Gᵀ, B = U₁ΣW, U = H [U₁; 0], Vᵀ = W Gᵀ. LAPACK decomposes B alone.
 template <class T>
 void svd_by_panels(Context<Host>& ctx, MatrixView<T> A, std::span<T> s, MatrixView<T> U, MatrixView<T> Vt) {
     const Index n = A.cols;
@@ -103,9 +101,10 @@ void svd_by_panels(Context<Host>& ctx, MatrixView<T> A, std::span<T> s, MatrixVi
     scaled_copy<T>(ctx, std::ldexp(1.0, -e), A, A);
     host::Bidiagonal<T> B = host::reduce_to_bidiagonal(ctx, A);
     Matrix<T> work(n, U.data ? 3 * n + 4 : 4);
-    bidiagonal_svd<T>(ctx, B, s, U, Vt, work.data());
+    bidiagonal_svd<T>(ctx, B, s, U.row_block({0, n}), Vt, work.data());
     for (T& value : s) value = std::scalbn(value, e);
     if (!U.data) return;
+    set_zero<T>(ctx, U.row_block({n, A.rows}));
     host::apply_reflectors(ctx, 0, B.V, B.tau_v, U);
     const MatrixView<T> V = work.view().col_block({0, n});
     transpose<T>(ctx, Vt, V);
@@ -121,25 +120,25 @@ void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U
     // of Inf LAPACK's QR iteration never ends
     for (Index j = 0; j < A.cols; ++j) {
         if (!std::all_of(A.at(0, j), A.at(A.rows, j), [](T x) { return std::isfinite(x); }))
-            throw NumericalBreakdown("svd: R holds NaN or Inf", 0);
+            throw NumericalBreakdown("svd: A or R holds NaN or Inf", 0);
     }
-    const auto n = static_cast<lapack_int>(A.cols);
+    const auto m = static_cast<lapack_int>(A.rows), n = static_cast<lapack_int>(A.cols);
     const auto lda = static_cast<lapack_int>(A.ld), ldu = static_cast<lapack_int>(U.ld),
                ldvt = static_cast<lapack_int>(Vt.ld);
     const char job = U.data ? 'S' : 'N';
-    if (A.cols >= host::min_reduced_by_panels) return svd_by_panels<T>(ctx, A, s, U, Vt);
+    if (A.cols >= Tuning<Host>::min_reduced_by_panels) return svd_by_panels<T>(ctx, A, s, U, Vt);
     const Sequential sequential;
-    Matrix<T> A_again(n, n);
+    Matrix<T> A_again(m, n);
     copy<T>(ctx, A, A_again.view());
     std::vector<lapack_int> iwork(8 * A.cols);
     T best;
-    gesdd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, &best, -1, iwork.data());
+    gesdd(job, m, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, &best, -1, iwork.data());
     std::vector<T> work(static_cast<std::size_t>(best));
-    if (gesdd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, work.data(),
+    if (gesdd(job, m, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, work.data(),
               static_cast<lapack_int>(work.size()), iwork.data()) == 0)
         return;
     copy<T>(ctx, A_again.view(), A);
-    require_success(gesvd(job, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, work.data()), A.cols);
+    require_success(gesvd(job, m, n, A.data, lda, s.data(), U.data, ldu, Vt.data, ldvt, work.data()), A.cols);
 }
 
 QUOIN_IMPLEMENT(Host, small_svd)

@@ -216,6 +216,11 @@ struct Tuning<Host> : CommonTuning {
     }
     /// Whether least squares, m >= n, is solved in lanes, too. The inverse of R is unblocked.
     static bool solved_in_lanes(Index m, Index n) { return n <= 128 && m * n <= 16384; }
+    /// Least columns of a matrix that all threads reduce to bidiagonal form for its SVD. LAPACK decomposes a smaller one on
+    /// one thread.
+    static constexpr Index min_reduced_by_panels = 128;
+    /// Whether the SVD of m×n, m >= n, takes less time without a QR factorization (Chan 1982).
+    static bool svd_at_once(Index m, Index n, bool vectors) { return m==n; }
     /// Bytes that libraries take out of a cap on the device's memory.
     static constexpr double library_bytes = 0;
 };

@@ -1,4 +1,4 @@
-// SVD of a matrix by the SVD of its triangular factor.
+// SVD of a matrix by the SVD of its triangular factor, or without a QR factorization if it is nearly square.
 
 #include "quoin/svd.hpp"
 
@@ -45,6 +45,37 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Opti
     return f;
 }
 
+/// Computes 2^-e A = UΣVᵀ of a nearly square A, or of Aᵀ for a wide one, without a QR factorization. The values are
+/// 2^e Σ.
+template <class T>
+SVD<T> svd_at_once(Context<Host>& ctx, InputView<T, Host> A, bool vectors, const Options& options) {
+    if (options.check_finite) require_finite<T, Host>(ctx, A);
+    const WorkTimer<Host> timer(ctx);
+    const bool wide = A.rows < A.cols;
+    if (wide) {
+        std::swap(A.rows, A.cols);
+        A.by_rows = !A.by_rows;
+    }
+    Matrix<T> W = loaded<T, Host>(ctx, A);
+    const Index m = A.rows, n = A.cols;
+    const int e = range_exponent<T>(entry_norms<T>(ctx, W.view()).largest, Scalar<T>::safe_exponent);
+    if (e != 0) scale_by_power<T, Host>(ctx, -e, W.view(), W.view());
+    SVD<T> f;
+    f.s.resize(n);
+    if (vectors) {
+        f.U = Matrix<T>(m, n);
+        f.Vt = Matrix<T>(n, n);
+    }
+    small_svd<T>(ctx, W.view(), f.s, f.U.view(), f.Vt.view());
+    if (vectors && wide) {
+        Matrix<T> U = transposed<T, Host>(ctx, f.Vt.view());
+        f.Vt = transposed<T, Host>(ctx, f.U.view());
+        f.U = std::move(U);
+    }
+    for (T& value : f.s) value = std::scalbn(value, e);
+    return f;
+}
+
 /// Computes the SVD of Q_r R_r, A P ≈ Q_r R_r by column pivoting: R_r = U₁ΣW, U = Q_r U₁, Vᵀ = W Pᵀ. With a `max_rank`
 /// k it has more columns, and the largest k values remain.
 template <class T, class D>
@@ -76,6 +107,12 @@ SVD<T, D> svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options)
     if (!vectors && !options.verify) options.q = QForm::None;
     if (vectors) require_orthonormal(options, "svd with vectors");
     if (vectors) options = for_thin_products<T>(ctx, A.rows, A.cols, options);
+    if constexpr (std::is_same_v<D, Host>) {
+        check_matrix<T, Host>(A.stored());
+        if (options.method == Method::Auto && !options.verify && !A.empty() &&
+            Tuning<Host>::svd_at_once(std::max(A.rows, A.cols), std::min(A.rows, A.cols), vectors))
+            return svd_at_once<T>(ctx, A, vectors, options);
+    }
     return svd_by_qr<T, D>(ctx, A, vectors, options);
 }
 
