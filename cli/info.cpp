@@ -11,6 +11,7 @@
 #ifdef QUOIN_HAVE_CUDA
 #include "quoin/cuda.hpp"
 #endif
+#include "quoin/tuning.hpp"
 #include "subcommands.hpp"
 
 namespace quoin::cli {
@@ -64,6 +65,7 @@ void run_info(const CommonArguments& arguments) {
     const BuildInfo& build = build_info();
     const Context<Host> ctx(arguments.threads);
     const std::string warning = build.blas_warning;
+    const TuningInUse& tuning = tuning_in_use();
     if (arguments.json) {
         JsonLine line;
         line.add("version", version()).add("compiler", build.compiler).add("cpu", machine.cpu);
@@ -73,6 +75,7 @@ void run_info(const CommonArguments& arguments) {
         line.add("memory_bytes", machine.memory_bytes).add("memory_available_bytes", machine.memory_available_bytes);
         line.add("kernels", build.kernels).add("blas", build.blas).add("blas_core", build.blas_core);
         line.add_known("blas_warning", warning);
+        line.add("tuning", tuning_name(tuning.id)).add_known("tuning_refusal", tuning.refusal);
         add_gpus(line);
         line.print();
         return;
@@ -90,6 +93,10 @@ void run_info(const CommonArguments& arguments) {
     fmt::print("BLAS           {}{}\n", build.blas,
                *build.blas_core != '\0' ? fmt::format(", kernels for {}", build.blas_core) : "");
     if (!warning.empty()) fmt::print("warning        {}\n", warning);
+    fmt::print("tuning         {}{}\n", tuning_name(tuning.id),
+               tuning.id != 0           ? " of " + tuning.date
+               : tuning.refusal.empty() ? ""
+                                        : ": " + tuning.refusal);
     print_gpus();
 }
 
@@ -101,7 +108,7 @@ void add_info(CLI::App& program) {
         "info",
         "Describe the machine, the BLAS in use and the GPUs.\n\n"
         "CPU, cores, caches, memory, the instruction set of Quoin's kernels, and the BLAS, with a warning where its\n"
-        "kernels are older than the CPU; the CUDA driver, and every GPU with its memory, or why it cannot be used.");
+        "kernels are older than the CPU; the table of `quoin tune` in use; the CUDA driver, and every GPU with its memory, or why it cannot be used.");
     add_common_arguments(command, *arguments, /*algorithm=*/false);
     command.footer(
         "Example:  quoin info --json\n\n"

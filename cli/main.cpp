@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
     add_svd(program);
     add_plan(program);
     add_info(program);
+    add_tune(program);
     program.add_program("rpca", "Robust PCA: M = L + S, a video's still background and the objects that move.");
     program.add_program("lyapunov", "Lyapunov exponents of a dynamical system, by QR of its tangent vectors.");
     program.add_program("bench", "Time Quoin against LAPACK through the same BLAS, or on a GPU against cuSOLVER.");

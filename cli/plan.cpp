@@ -10,6 +10,7 @@
 #include "measure/machine_limits.hpp"
 #include "on_device.hpp"
 #include "quoin/study.hpp"
+#include "quoin/tuning.hpp"
 #include "random_matrix.hpp"
 #include "rank_rate.hpp"
 #include "routes.hpp"
@@ -95,14 +96,17 @@ void run_plan(const Context<D>& ctx, const PlanArguments& arguments, Shape shape
         within_cap(plan_route<T>(ctx, shape.rows, shape.cols, options), "the plan", shape, scalar_kind<T>);
     if (const auto* files = std::get_if<FilesRoute>(&route.by))
         return print_file_plan(arguments, files->plan, Device::Host, threads);
+    const std::string refusal = std::is_same_v<D, Host> ? tuning_in_use().refusal : "";
     std::vector<KernelUse> kernels;
     if (const auto* plan = std::get_if<Plan>(&route.by); plan && arguments.kernels) kernels = kernels_of<D>(*plan);
     if (!arguments.common.json) {
         fmt::print("{}\n", to_string(route));
+        if (!refusal.empty()) fmt::print("methods by the built-in times: {}\n", refusal);
         for (const auto& [step, kernel] : kernels) fmt::print("  {}: {}\n", step, kernel);
         return;
     }
     JsonLine line = line_of(plan_fields(route), device_of<D>, threads);
+    line.add_known("tuning_refusal", refusal);
     if (arguments.kernels) {
         std::vector<JsonLine> lines;
         for (const auto& [step, kernel] : kernels) lines.push_back(JsonLine().add("step", step).add("kernel", kernel));

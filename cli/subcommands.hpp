@@ -12,6 +12,7 @@ void add_lstsq(CLI::App& program);
 void add_svd(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_info(CLI::App& program);
+void add_tune(CLI::App& program);
 void add_demo(CLI::App& program);
 
 }  // namespace quoin::cli

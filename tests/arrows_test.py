@@ -17,7 +17,7 @@ ALLOWED = {
     "include/quoin": "",
     "include/quoin/apps": "",
     "src/primitives": "",  # the folder and primitives.hpp
-    "src/host": "src/primitives src/io/control_group.hpp",
+    "src/host": "src/primitives src/io/control_group.hpp src/io/tuning_file.hpp",
     "src/cuda/arch": "",
     "src/cuda/kernel_choice.hpp": "src/primitives src/cuda/runtime/kernels.hpp",
     "src/cuda/kernel_names.cpp": "src/primitives src/cuda/kernel_choice.hpp",

@@ -249,6 +249,9 @@ struct Plan {
     bool positive_diagonal = false;
     bool check_finite = true;
     bool verify = false;
+    /// The table of `quoin tune` by whose times Auto chose the method (`TuningTable::id`); 0: the built-in table, or no
+    /// choice. A plan states its method, and gives the same bits under any table.
+    std::uint32_t tuning = 0;
     /// Memory that the factorization takes beyond A: R, T, Q of a wide A, copies, and sums over rows. Left out is what
     /// threads have in their caches, about 1 MiB each, and of a tree the leaves of all threads but one; on a GPU up to
     /// 256 MiB of the libraries. The fallback of a method without its certificate may take more.

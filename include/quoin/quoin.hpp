@@ -28,5 +28,6 @@
 #include "quoin/streaming.hpp"
 #include "quoin/svd.hpp"
 #include "quoin/trace.hpp"
+#include "quoin/tuning.hpp"
 #include "quoin/update.hpp"
 #include "quoin/version.hpp"

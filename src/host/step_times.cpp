@@ -1,6 +1,19 @@
-// Fitted times of the steps of each method, for the choice of `Auto`.
+// Times of the steps of each method, for the choice of `Auto`: the built-in ones, and the user's table of `quoin tune`.
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cctype>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+
+#include "host/kernels/kernels.hpp"
 #include "host/tuning.hpp"
+#include "io/tuning_file.hpp"
+#include "quoin/error.hpp"
+#include "quoin/version.hpp"
 
 namespace quoin {
 namespace {
@@ -38,8 +51,133 @@ constexpr StepTimes f32_times = {.gram = {0.0208, 0.333},
                                  .call = 0,
                                  .certificate = 1610};
 
+using Times = std::array<double, step_time_count>;
+Times listed(const StepTimes& times) { return std::bit_cast<Times>(times); }
+
+/// Returns "cpu family 25, model 17, AMD EPYC" or "CPU implementer 0x41, CPU part 0xd0c" for the first CPU. Virtual
+/// machines have one name for several models.
+std::string cpu_name() {
+    std::ifstream file("/proc/cpuinfo");
+    std::string name, line;
+    while (std::getline(file, line) && !line.empty()) {
+        for (const std::string key : {"cpu family", "model", "model name", "CPU implementer", "CPU part"}) {
+            if (!line.starts_with(key + "\t")) continue;
+            name += (name.empty() ? "" : ", ") + (key == "model name" ? "" : key + " ");
+            for (const char c : line.substr(std::min(line.size(), line.find(':') + 2)))
+                name += c == '"' || c == '\\' || std::iscntrl(static_cast<unsigned char>(c)) ? ' ' : c;
+        }
+    }
+    return name.empty() ? "unknown" : name;
+}
+
+/// Returns the folder of the user's tables; "" if the environment names none.
+std::string tuning_folder() {
+    if (const char* const config = secure_getenv("XDG_CONFIG_HOME"); config && *config == '/')
+        return std::string(config) + "/quoin";
+    const char* const home = secure_getenv("HOME");
+    return home && *home ? std::string(home) + "/.config/quoin" : "";
+}
+
+std::string environment_choice() {
+    const char* const given = secure_getenv("QUOIN_TUNING");
+    return given ? given : "";
+}
+
+/// Throws UnreadableFile unless the times are positive and near the built-in ones, which leaves no room for overflow.
+void require_plausible(const Times& times, const StepTimes& built_in, const char* scalar, const std::string& path) {
+    const Times usual = listed(built_in);
+    for (std::size_t i = 0; i < step_time_count; ++i) {
+        if (usual[i] == 0 ? times[i] == 0 : times[i] >= usual[i] / 100 && times[i] <= usual[i] * 100) continue;
+        throw UnreadableFile(path, fmt::format("{} of {} is {}, which no machine has beside the built-in {}",
+                                               step_time_names()[i], scalar, times[i], usual[i]));
+    }
+}
+
+struct Loaded {
+    TuningInUse in_use;
+    StepTimes f32 = f32_times, f64 = f64_times;
+};
+
+Loaded load() {
+    Loaded loaded;
+    const std::string choice = environment_choice(), folder = tuning_folder();
+    if (choice == "off") return loaded;
+    // a user without tables pays for this call alone
+    if (choice.empty() && (folder.empty() || access(folder.c_str(), R_OK) != 0)) return loaded;
+    const std::string path = tuning_path();
+    if (choice.empty() && access(path.c_str(), F_OK) != 0) return loaded;
+    try {
+        const TuningTable table = load_tuning(path);
+        const auto identity = [](const std::string& cpu, const std::string& kernels, const std::string& version) {
+            return fmt::format("{} with the kernels {} and version {}", cpu, kernels, version);
+        };
+        const std::string of_table = identity(table.cpu, table.kernels, table.version),
+                          here = identity(cpu_name(), host::kernels<double>().instruction_set, version());
+        if (of_table != here)
+            throw UnreadableFile(path, fmt::format("was measured on {}, and this is {}", of_table, here));
+        require_plausible(table.f32, f32_times, "f32", path);
+        require_plausible(table.f64, f64_times, "f64", path);
+        loaded = {{table.id, table.date, ""},
+                  std::bit_cast<StepTimes>(table.f32),
+                  std::bit_cast<StepTimes>(table.f64)};
+    } catch (const UnreadableFile& refusal) {
+        loaded.in_use.refusal = refusal.what();
+    }
+    return loaded;
+}
+
+Loaded& loaded() {
+    static Loaded once = load();
+    return once;
+}
+
 }  // namespace
 
-const StepTimes& Tuning<Host>::step_times(ScalarKind scalar) { return *entry_for(scalar, &f32_times, &f64_times); }
+const StepTimes& Tuning<Host>::built_in_step_times(ScalarKind scalar) {
+    return *entry_for(scalar, &f32_times, &f64_times);
+}
+const StepTimes& Tuning<Host>::step_times(ScalarKind scalar) {
+    return *entry_for(scalar, &loaded().f32, &loaded().f64);
+}
+std::uint32_t Tuning<Host>::table_id() { return loaded().in_use.id; }
+void Tuning<Host>::read_table_again() { loaded() = load(); }
+
+std::string tuning_name(std::uint32_t id) { return id == 0 ? "built-in" : fmt::format("{:08x}", id); }
+const TuningInUse& tuning_in_use() { return loaded().in_use; }
+
+std::span<const std::string> step_time_names() {
+    static const auto names = [] {
+        std::array<std::string, step_time_count> list;
+        std::size_t i = 0;
+        for (const char* step :
+             {"gram", "solve", "square", "signed_lu", "leaf", "node", "form", "tree_update", "panel", "update"})
+            for (const char* of : {"flop", "entry", "column"}) list[i++] = fmt::format("{}.{}", step, of);
+        for (const char* step : {"scan", "call", "certificate", "threaded_flops"}) list[i++] = step;
+        return list;
+    }();
+    return names;
+}
+
+std::string tuning_path() {
+    const std::string choice = environment_choice(), folder = tuning_folder();
+    if (!choice.empty() && choice != "off") return choice;
+    if (folder.empty()) return "";
+    std::string name = "tuning";
+    for (const char c : fmt::format("-{}-{}", cpu_name(), host::kernels<double>().instruction_set)) {
+        const unsigned char letter = static_cast<unsigned char>(c);
+        if (std::isalnum(letter)) name += static_cast<char>(std::tolower(letter));
+        else if (name.back() != '-') name += '-';
+    }
+    return folder + "/" + name + ".json";
+}
+
+TuningTable built_in_tuning(const Context<Host>& ctx) {
+    const std::time_t now = std::time(nullptr);
+    char date[16] = "";
+    std::tm day{};
+    std::strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
+    return {version(), cpu_name(), host::kernels<double>().instruction_set, ctx.threads(), date,
+            listed(f32_times), listed(f64_times), {}, 0};
+}
 
 }  // namespace quoin

@@ -112,6 +112,12 @@ struct Tuning<Host> : CommonTuning {
     /// by them (`modelled_time`).
     static constexpr bool has_step_times = true;
     static const StepTimes& step_times(ScalarKind scalar);
+    /// Returns the times before `quoin tune`, which fitted its table to one machine.
+    static const StepTimes& built_in_step_times(ScalarKind scalar);
+    /// Returns the id of the table that `step_times` returns; 0 for the built-in one.
+    static std::uint32_t table_id();
+    /// Reads the user's table again, for tests. No other thread may plan meanwhile.
+    static void read_table_again();
     /// The methods are compared for matrices with at least this number of entries. With fewer, the comparison takes
     /// longer, up to 0.3 µs, than a better method saves. Reflectors were within 10% of the best in 19 of 20 such cases,
     /// and 16% slower in one.

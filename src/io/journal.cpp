@@ -15,6 +15,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "io/checksum.hpp"
 #include "quoin/error.hpp"
 
 namespace quoin::io {
@@ -22,16 +23,6 @@ namespace quoin::io {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// CRC-32 of IEEE 802.3.
-std::uint32_t crc32(const std::string& text) {
-    std::uint32_t crc = ~0u;
-    for (const unsigned char c : text) {
-        crc ^= c;
-        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
-    return ~crc;
-}
 
 /// Flushes a folder's names to the disk.
 void flush_folder(const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include "algorithms/one_matrix/panel_layout.hpp"
 #include "algorithms/one_matrix/plan.hpp"
+#include "quoin/tuning.hpp"
 
 namespace quoin {
 
@@ -37,6 +38,7 @@ std::vector<PlanField> plan_fields(const Plan& plan) {
                        {"domain_leaves", tree.domain_leaves},
                        {"fan_in", tree.fan_in},
                        {"reconstruct_rows", plan.householder().reconstruct_rows},
+                       {"tuning", tuning_name(plan.tuning)},
                        {"workspace_bytes", plan.workspace_bytes},
                        {"flops", plan.flops},
                        {"bytes_moved", plan.bytes_moved}});

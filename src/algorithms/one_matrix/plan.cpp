@@ -10,10 +10,17 @@
 #include "algorithms/one_matrix/plan.hpp"
 #include "devices.hpp"
 #include "quoin/study.hpp"
+#include "quoin/tuning.hpp"
 
 namespace quoin {
 
 namespace {
+
+/// How a plan is chosen beyond its options.
+struct Choice {
+    bool panels_on_host = false;
+    bool built_in = false;  ///< `Auto` compares the built-in times, not those of the user's table
+};
 
 template <class D>
 void require_tree(const char* what, Index width) {
@@ -218,29 +225,30 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     return plan;
 }
 
-/// Returns the plan of least modelled time among the methods that may be chosen.
+/// Returns the plan of least modelled time among the methods that `Auto` compares.
 template <class T, class D>
-Plan cheapest_plan(Index m, Index n, const Options& options, bool panels_on_host) {
+Plan cheapest_plan(Index m, Index n, const Options& options, Choice choice) {
+    const std::span<const Method> methods = compared_methods<D>(m, n, scalar_kind<T>, options.q);
+    if (methods.size() == 1) return laid_out<T, D>(m, n, options, methods[0], choice.panels_on_host);
+    const StepTimes& times = choice.built_in ? Tuning<D>::built_in_step_times(scalar_kind<T>)
+                                             : Tuning<D>::step_times(scalar_kind<T>);
     Plan best;
     double least = std::numeric_limits<double>::infinity();
-    for (const Method method : {Method::BlockedHouseholder, Method::CholeskyQR2, Method::TSQR, Method::CAQR}) {
-        // trees reach LAPACK's format by forming Q first
-        if (is_tree(method) && options.q == QForm::Reflectors) continue;
-        // the closer a matrix is to square, the fewer such matrices get a certificate
-        if (method == Method::CholeskyQR2 && !Tuning<D>::tall(m, n, scalar_kind<T>)) continue;
-        Plan plan = laid_out<T, D>(m, n, options, method, panels_on_host);
-        const double time = modelled_time(plan, Tuning<D>::step_times(scalar_kind<T>));
+    for (const Method method : methods) {
+        Plan plan = laid_out<T, D>(m, n, options, method, choice.panels_on_host);
+        const double time = modelled_time(plan, times);
         if (time < least) {
             least = time;
             best = std::move(plan);
         }
     }
+    best.tuning = choice.built_in ? 0 : Tuning<D>::table_id();
     return best;
 }
 
 template <class T, class D>
-Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) {
-    const auto by = [&](Method method) { return laid_out<T, D>(m, n, options, method, panels_on_host); };
+Plan chosen_plan(Index m, Index n, const Options& options, Choice choice) {
+    const auto by = [&](Method method) { return laid_out<T, D>(m, n, options, method, choice.panels_on_host); };
     if (options.method != Method::Auto) return by(options.method);
     const auto [panel_width, tree] = std::get<Auto>(options.method);
     if (tree.fan_in > 0 || tree.leaf_rows > 0) {
@@ -249,10 +257,7 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
-        const bool is_explicit = options.q == QForm::None || options.q == QForm::Explicit;
-        if (is_explicit && Tuning<D>::tall(m, n, scalar_kind<T>)) return by(Method::CholeskyQR2);
-        if (m * n < Tuning<D>::min_compared) return by(Method::BlockedHouseholder);
-        return cheapest_plan<T, D>(m, n, options, panels_on_host);
+        return cheapest_plan<T, D>(m, n, options, choice);
     } else {
         Options formed = options;
         if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
@@ -261,7 +266,7 @@ Plan chosen_plan(Index m, Index n, const Options& options, bool panels_on_host) 
                                                             : Tuning<D>::tall(m, n, scalar_kind<T>));
         // trees have no full T
         const Method tall = formed.q.full_t ? Method::CholeskyQR2 : Tuning<D>::tall_method(n, scalar_kind<T>);
-        return laid_out<T, D>(m, n, formed, by_gram ? tall : Method::BlockedHouseholder, panels_on_host);
+        return laid_out<T, D>(m, n, formed, by_gram ? tall : Method::BlockedHouseholder, choice.panels_on_host);
     }
 }
 
@@ -320,15 +325,15 @@ Plan pivoted_plan(Index m, Index n, Options options) {
         options.method = BlockedHouseholder{width, options.method.tree()};
         if (options.q.full_t) options.q.full_t->route = FullTRoute::Joined;
     }
-    Plan plan = chosen_plan<T, D>(m, n, options, false);
+    Plan plan = chosen_plan<T, D>(m, n, options, {});
     plan.pivoting = pivoting;
     return plan;
 }
 
 template <class T, class D>
-Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
+Plan plan_of(Index m, Index n, const Options& options, Choice choice) {
     detail::checked_bytes(m, n, sizeof(T));
-    Plan plan = options.pivoting ? pivoted_plan<T, D>(m, n, options) : chosen_plan<T, D>(m, n, options, panels_on_host);
+    Plan plan = options.pivoting ? pivoted_plan<T, D>(m, n, options) : chosen_plan<T, D>(m, n, options, choice);
     count_costs(plan);
     plan.workspace_bytes = workspace_bytes<T, D>(plan);
     return plan;
@@ -338,7 +343,12 @@ Plan plan_of(Index m, Index n, const Options& options, bool panels_on_host) {
 
 template <class T, class D>
 Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
-    return plan_of<T, D>(m, n, options, false);
+    return plan_of<T, D>(m, n, options, {});
+}
+
+template <class T, class D>
+Plan plan_by_built_in_times(const Context<D>&, Index m, Index n, const Options& options) {
+    return plan_of<T, D>(m, n, options, {.built_in = true});
 }
 
 template <class T, class D>
@@ -351,7 +361,7 @@ Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Option
             "panels on the host are by householder, or by caqr without options of trees, and the method is {}",
             to_string(options.method)));
     }
-    Plan plan = plan_of<T, D>(m, n, options, true);
+    Plan plan = plan_of<T, D>(m, n, options, {.panels_on_host = true});
     HouseholderPlan& chosen = std::get<HouseholderPlan>(plan.choices);
     if (by_tsqr && chosen.panels_on_host) chosen.reconstruct_rows = 1;
     return plan;
@@ -430,6 +440,7 @@ std::string to_string(const Plan& plan) {
                             full_t->route == FullTRoute::Joined ? "joined from the panels'" : "by recurrence",
                             full_t->keep_s ? ", and S = V Tᵀ" : "");
     }
+    if (plan.tuning != 0) text += fmt::format("method by the times of table {}\n", tuning_name(plan.tuning));
     text += fmt::format("{:.3g} GFLOP, {:.3g} GB moved, {:.3g} MB of workspace", plan.flops / 1e9,
                         plan.bytes_moved / 1e9, plan.workspace_bytes / 1e6);
     return text;
@@ -437,6 +448,7 @@ std::string to_string(const Plan& plan) {
 
 #define QUOIN_INSTANTIATE(T, D)                                            \
     template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options); \
+    template Plan plan_by_built_in_times<T, D>(const Context<D>&, Index, Index, const Options&); \
     template Plan study::plan_with_panels_on_host<T, D>(const Context<D>&, Index, Index, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

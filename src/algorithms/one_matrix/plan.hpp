@@ -2,6 +2,8 @@
 
 // Kinds of methods, and the costs of a plan.
 
+#include <span>
+
 #include "primitives/tuning.hpp"
 #include "quoin/options.hpp"
 
@@ -29,5 +31,23 @@ double workspace_bytes(const Plan& plan);
 /// Returns the time of the plan by the times of its steps, in ns of one core: the factorization, the work that `q`
 /// requires, and, for QForm::Any, QᵀC. C has A's number of columns, at most 16.
 double modelled_time(const Plan& plan, const StepTimes& times);
+
+/// Returns the methods whose modelled times `Auto` compares for an m×n matrix: one, and no time, if there is no choice.
+template <class D>
+std::span<const Method> compared_methods(Index m, Index n, ScalarKind scalar, QForm q) {
+    static constexpr Method methods[] = {Method::CholeskyQR2, Method::BlockedHouseholder, Method::TSQR, Method::CAQR};
+    const std::span<const Method> all(methods);
+    // the closer a matrix is to square, the fewer such matrices get a certificate
+    const bool tall = Tuning<D>::tall(m, n, scalar);
+    if (tall && (q == QForm::None || q == QForm::Explicit)) return all.first(1);
+    if (m * n < Tuning<D>::min_compared) return all.subspan(1, 1);
+    // trees reach LAPACK's format by forming Q first
+    return all.first(q == QForm::Reflectors ? 2 : 4).subspan(tall ? 0 : 1);
+}
+
+/// Returns the plan of plan_qr without the user's table of times. Ranks, whose machines may have different tables,
+/// choose by it.
+template <class T, class D>
+Plan plan_by_built_in_times(const Context<D>& ctx, Index m, Index n, const Options& options);
 
 }  // namespace quoin

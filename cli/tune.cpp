@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "arguments.hpp"
+#include "interrupt.hpp"
+#include "json_line.hpp"
+#include "machine.hpp"
+#include "progress_bar.hpp"
+#include "quoin/tuning.hpp"
+#include "subcommands.hpp"
+
+namespace quoin::cli {
+
+namespace {
+
+struct TuneArguments {
+    CommonArguments common;
+    bool thorough = false, show = false, reset = false;
+};
+
+/// Prints the times that differ from the built-in ones, the choices that differ, and what they are worth.
+void print_table(const TuningTable& table, const std::string& path, bool json) {
+    const std::vector<TunedChoice> choices = changed_choices(table);
+    double logs = 0;
+    for (const TunedChoice& c : choices) logs += std::log(c.ratio);
+    const double ratio = choices.empty() ? 1 : std::exp(logs / static_cast<double>(choices.size()));
+    if (json) {
+        JsonLine line;
+        line.add("path", path).add("id", fmt::format("{:08x}", table.id)).add("date", table.date);
+        line.add("version", table.version).add("cpu", table.cpu).add("kernels", table.kernels);
+        line.add("threads", table.threads).add("cases", static_cast<std::int64_t>(table.cases.size()));
+        std::vector<JsonLine> lines;
+        for (const TunedChoice& c : choices) {
+            lines.push_back(JsonLine().add("rows", c.measured.rows).add("cols", c.measured.cols));
+            lines.back().add("dtype", to_string(c.measured.scalar)).add("q", to_string(c.measured.q));
+            lines.back().add("built_in", to_string(c.built_in)).add("tuned", to_string(c.tuned)).add("ratio", c.ratio);
+        }
+        line.add("ratio", ratio).add("choices", lines).add_known("refusal", tuning_in_use().refusal).print();
+        return;
+    }
+    fmt::print("table {:08x} of {}, in {}\n", table.id, table.date, path);
+    fmt::print("{} cases on {}, kernels {}, {} threads, quoin {}\n", table.cases.size(), table.cpu, table.kernels,
+               table.threads, table.version);
+    const TuningTable built_in = built_in_tuning(Context<Host>());
+    for (const auto& [scalar, times, usual] :
+         {std::tuple("f32", &table.f32, &built_in.f32), {"f64", &table.f64, &built_in.f64}}) {
+        std::string text;
+        for (std::size_t i = 0; i < step_time_count; ++i) {
+            const double factor = (*times)[i] / (*usual)[i];
+            if (std::abs(factor - 1) > 0.02) text += fmt::format("  {} x {:.2f}\n", step_time_names()[i], factor);
+        }
+        fmt::print("{}: {}\n{}", scalar, text.empty() ? "the built-in times serve this machine" : "times changed", text);
+    }
+    if (choices.empty()) return;
+    fmt::print("\n{:>18} {:<5} {:<11} {:<15} {:<15} {:>5}\n", "rows x columns", "type", "Q", "built-in", "tuned", "ratio");
+    for (const TunedChoice& c : choices)
+        fmt::print("{:>18} {:<5} {:<11} {:<15} {:<15} {:>5.2f}\n", fmt::format("{}x{}", c.measured.rows, c.measured.cols),
+                   to_string(c.measured.scalar), to_string(c.measured.q), to_string(c.built_in), to_string(c.tuned),
+                   c.ratio);
+    fmt::print("\nAuto chooses another method in {} of the {} cases; the built-in choice takes {:.2f} of its time there\n",
+               choices.size(), table.cases.size(), ratio);
+}
+
+void show(const std::string& path, bool json) {
+    const std::string refusal = tuning_in_use().refusal;
+    const bool exists = !path.empty() && std::filesystem::exists(path);
+    if (exists) {
+        try {
+            print_table(load_tuning(path), path, json);
+        } catch (const UnreadableFile&) {
+            if (json) JsonLine().add("path", path).add_known("refusal", refusal).print();
+        }
+    } else if (json) {
+        JsonLine().add_known("path", path).add_known("refusal", refusal).print();
+    } else {
+        fmt::print("no table{}\n", path.empty() ? ": HOME names no folder" : " in " + path);
+    }
+    if (!json) fmt::print("in use: {}{}\n", tuning_name(tuning_in_use().id), refusal.empty() ? "" : ": " + refusal);
+}
+
+void measure(const TuneArguments& arguments, const std::string& path) {
+    if (path.empty()) throw InvalidArgument("HOME names no folder for the table: QUOIN_TUNING=FILE names a file");
+    const std::string busy = describe_machine().busy();
+    if (!busy.empty()) fmt::print(stderr, "quoin: {}\n", busy);
+    Context<Host> ctx = make_context(arguments.common);
+    std::atomic<double> fraction = 0;
+    TuneOptions options;
+    if (arguments.thorough) {
+        options.seconds = 600;
+        options.flops = 5e9;
+    }
+    options.progress = [&](double done) { fraction = done; };
+    TuningTable table;
+    {
+        const InterruptGuard guard(ctx);
+        const ProgressBar bar("measuring", [&] { return fraction.load(); });
+        table = tune(ctx, options);
+    }
+    if (table.cases.empty()) throw_if_interrupted();
+    save_tuning(table, path);
+    print_table(table, path, arguments.common.json);
+    if (interrupted()) fmt::print(stderr, "quoin: the table has the cases measured before the interruption\n");
+    throw_if_interrupted();
+}
+
+void run_tune(const TuneArguments& arguments) {
+    if (arguments.common.device == Device::Cuda)
+        throw InvalidArgument("a GPU's methods are chosen by shape alone, so there are no times to tune: use --device host");
+    const std::string path = tuning_path();
+    if (arguments.show) return show(path, arguments.common.json);
+    if (!arguments.reset) return measure(arguments, path);
+    const bool removed = !path.empty() && std::filesystem::remove(path);
+    if (arguments.common.json)
+        JsonLine().add_known("path", path).add("removed", removed).print();
+    else
+        fmt::print("{} {}\n", removed ? "removed" : "there is no", path.empty() ? "table" : path);
+}
+
+}  // namespace
+
+void add_tune(CLI::App& program) {
+    auto arguments = std::make_shared<TuneArguments>();
+    CLI::App& command = *program.add_subcommand(
+        "tune",
+        "Measure this CPU in a minute, so that Auto chooses the methods that are fastest here.\n"
+        "\n"
+        "Times the methods on random shapes for which the built-in times of two methods are close, fits the times of\n"
+        "their steps, and writes them to a table in $XDG_CONFIG_HOME/quoin or ~/.config/quoin. Later runs, also of the\n"
+        "library and in Python, choose by it. The built-in times stay unless the fitted ones choose better for shapes\n"
+        "that were not fitted. Ctrl-C ends the measurement, and the table has what was measured until then.");
+    CLI::Option* const thorough = command.add_flag("--thorough", arguments->thorough, "Measure for ten minutes, and larger matrices");
+    CLI::Option* const show = command.add_flag("--show", arguments->show, "Print the table, the choices that it changes, and the ratio of times measured for them;\nor why it is not used");
+    CLI::Option* const reset = command.add_flag("--reset", arguments->reset, "Remove the table");
+    show->excludes(thorough)->excludes(reset);
+    reset->excludes(thorough);
+    add_device_argument(command, arguments->common.device);
+    add_common_arguments(command, arguments->common, /*algorithm=*/false);
+    command.footer(
+        "Example:  quoin tune\n"
+        "          quoin tune --show\n"
+        "          QUOIN_TUNING=off quoin plan 3000x500       by the built-in times\n"
+        "          QUOIN_TUNING=mine.json quoin tune          another file, to write and to read\n\n"
+        "A table belongs to one CPU model, kernel set and version of Quoin. It changes methods, and so the last bits of\n"
+        "results; a plan that was made with it gives the same bits elsewhere.");
+    command.callback([arguments] { run_tune(*arguments); });
+}
+
+}  // namespace quoin::cli

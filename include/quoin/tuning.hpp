@@ -1,0 +1,103 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quoin/context.hpp"
+#include "quoin/options.hpp"
+
+namespace quoin {
+
+/// The methods that a tuning table compares, in the order of `TunedCase::seconds`.
+inline constexpr std::array<Method, 4> tuned_methods = {Method::CholeskyQR2, Method::BlockedHouseholder, Method::TSQR,
+                                                        Method::CAQR};
+
+/// Measured times of the methods that `Auto` compares for an m×n matrix and a form of Q.
+struct TunedCase {
+    Index rows = 0, cols = 0;
+    ScalarKind scalar = ScalarKind::F64;
+    QForm q = QForm::Any;
+    std::array<double, 4> seconds = {};  ///< by `tuned_methods`; 0: not compared
+};
+
+/// The number of times in a table, and their names, "gram.flop" for one.
+inline constexpr std::size_t step_time_count = 34;
+std::span<const std::string> step_time_names();
+
+/// The times of the steps of each method on one machine. `Auto` takes the method of least time by them on a CPU
+/// (`docs/algorithms.md`, section 13).
+struct TuningTable {
+    std::string version;  ///< of the library
+    std::string cpu, kernels;
+    int threads = 0;   ///< in the measurements; the table serves any number of threads
+    std::string date;  ///< "2026-11-30"
+    /// ns of one core, by step_time_names; threaded_flops in flops. Times of a table that is used are within a factor of
+    /// 100 of the built-in ones.
+    std::array<double, step_time_count> f32 = {}, f64 = {};
+    std::vector<TunedCase> cases;
+    std::uint32_t id = 0;  ///< CRC-32 of the file; set by load_tuning and save_tuning
+};
+
+/// Returns the built-in times as a table for this machine, today, without cases.
+TuningTable built_in_tuning(const Context<Host>& ctx);
+
+struct TuneOptions {
+    double seconds = 60;   ///< about; measuring ends then
+    double flops = 5e8;    ///< of the largest cases: mn min(m, n)
+    /// Rows and columns to measure; empty: shapes at random for which the built-in times of two methods are close.
+    std::vector<std::pair<Index, Index>> shapes;
+    std::function<void(double)> progress;  ///< called with the fraction done, if set
+};
+/// Measures this CPU with the context's threads, and returns a table fitted to it.
+///
+/// Times every method that `Auto` compares, the fastest of several alternating runs. `request_stop` ends the
+/// measurement, and the table is fitted to the cases measured so far. It takes memory for three matrices of the largest
+/// case, at most 0.5 GB.
+///
+///     Context<Host> ctx;
+///     save_tuning(tune(ctx), tuning_path());
+TuningTable tune(Context<Host>& ctx, const TuneOptions& options = {});
+
+/// Fits the times of `table` to its cases.
+///
+/// The cost is the mean over the cases of the time lost to the best method, the choice by modelled times being smoothed
+/// over 7%, plus λ times the squares of log(time/built-in time). Gradient descent starts at the built-in times. λ comes
+/// from a cross-validation over shapes. The built-in times stay unless the fit loses less on shapes that it has not
+/// seen.
+void fit_tuning(TuningTable& table);
+
+/// A case for which a table and the built-in times choose different methods.
+struct TunedChoice {
+    TunedCase measured;
+    Method built_in, tuned;
+    double ratio;  ///< seconds of `built_in` over those of `tuned`
+};
+std::vector<TunedChoice> changed_choices(const TuningTable& table);
+
+/// Writes the table as JSON. Creates the folders of `path`. Sets table.id. Throws UnwritableFile.
+void save_tuning(TuningTable& table, const std::string& path);
+/// Reads a table. Throws UnreadableFile if there is none, or if it is damaged or changed by hand.
+TuningTable load_tuning(const std::string& path);
+
+/// Returns where this machine's table is: $QUOIN_TUNING unless that is "off", otherwise in $XDG_CONFIG_HOME/quoin or
+/// ~/.config/quoin by the names of CPU and kernels. "" if the environment names no folder.
+std::string tuning_path();
+
+/// Returns "built-in" for 0, and otherwise the id's eight hexadecimal digits.
+std::string tuning_name(std::uint32_t id);
+
+/// The table in use.
+struct TuningInUse {
+    std::uint32_t id = 0;  ///< 0: built-in
+    std::string date;
+    std::string refusal;  ///< why the file at tuning_path() is not used, in one sentence; "" if it is, or is not looked for
+};
+/// Returns what the first plan of this process found. Reads the file if there was no plan yet.
+const TuningInUse& tuning_in_use();
+
+}  // namespace quoin
