@@ -231,7 +231,7 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     fmt::print("\n");
 }
 
-/// Background and foreground of a video, or of the synthetic scene.
+/// Background and foreground of a video, or of a street that Quoin draws.
 [[noreturn]] void demonstrate_separation(const DemoArguments& arguments) {
     const CommonArguments& common = arguments.common;
     std::vector<std::string> rpca = {"--demonstration", "--out", arguments.out, "--device", to_string(common.device)};

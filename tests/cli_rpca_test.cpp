@@ -543,9 +543,9 @@ TEST_F(Rpca, ReadsWhatItWrote) {
     ASSERT_EQ(demo.exit_code, 0) << demo.err;
     EXPECT_NE(demo.out.find("30 frames of 64x48"), std::string::npos) << demo.out;
     EXPECT_EQ(names_in("f"), films_and_pictures);
-    // what the demonstration separates: the synthetic scene, and of wide films 640 columns
-    const std::string scene = quoin_run("rpca --demonstration --scale 64x48 --frames 12 --out h --json").out;
-    EXPECT_EQ(json_value(scene, "input"), "\"synthetic scene\"") << scene;
+    // what the demonstration separates: its street, and of wide films 640 columns
+    const std::string street = quoin_run("rpca --demonstration --scale 64x48 --frames 12 --out h --json").out;
+    EXPECT_EQ(json_value(street, "input"), "\"street scene\"") << street;
     ASSERT_EQ(quoin_run("rpca --synthetic --scale 700x40 --frames 12 --out i").exit_code, 0);
     const std::string wide = quoin_run("demo i/background.mp4 --out j --json").out;
     EXPECT_EQ(json_number(wide, "width"), 640) << wide;

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <vector>
 
+#include "quoin/apps/robust_pca.hpp"
 #include "quoin/error.hpp"
 #include "video/mask_score.hpp"
+#include "video/street_scene.hpp"
 #include "video/synthetic_scene.hpp"
 
 namespace quoin::test {
@@ -15,12 +17,13 @@ namespace {
 
 using video::FrameFormat;
 using video::MaskScore;
+using video::StreetScene;
 using video::SyntheticScene;
 using Bytes = std::vector<std::uint8_t>;
 
 struct Frame {
     Bytes pixels, mask;
-    Frame(const SyntheticScene& scene, Index j)
+    Frame(const video::Scene& scene, Index j)
         : pixels(static_cast<std::size_t>(scene.format().bytes())),
           mask(static_cast<std::size_t>(scene.format().width * scene.format().height), 7) {
         scene.frame(j, pixels, mask);
@@ -112,9 +115,67 @@ TEST(SyntheticScene, ItsTroublesComeWhereAndWhenTheyShould) {
     EXPECT_NE(gone, last);
 }
 
+TEST(StreetScene, HasNoNoiseAndExactMasks) {
+    const StreetScene scene({160, 120, 1});
+    const std::size_t pixels = 160 * 120;
+    // the light stays for ten frames at a time: what does not move is the same in all of them
+    for (Index first = 0; first < 100; first += 10) {
+        std::vector<int> still(pixels, -1);
+        Index covered = 0, hidden = 0;
+        for (Index j = first; j < first + 10; ++j) {
+            const Frame frame(scene, j);
+            for (std::size_t i = 0; i < pixels; ++i) {
+                ASSERT_TRUE(frame.mask[i] == 0 || frame.mask[i] == 255);
+                if (frame.mask[i] != 0) continue;
+                if (still[i] < 0) still[i] = frame.pixels[i];
+                ASSERT_EQ(still[i], frame.pixels[i]) << "frame " << j << ", pixel " << i;
+            }
+        }
+        for (Index j = first; j < first + 10; ++j) {
+            const Frame frame(scene, j);
+            for (std::size_t i = 0; i < pixels; ++i) {
+                if (frame.mask[i] == 0 || still[i] < 0) continue;
+                ++covered;
+                hidden += std::abs(still[i] - frame.pixels[i]) < 16;
+            }
+        }
+        EXPECT_GT(covered, static_cast<Index>(10 * pixels) / 50);
+        EXPECT_LT(covered, static_cast<Index>(10 * pixels) / 5);
+        EXPECT_LT(20 * hidden, covered) << "what moves is seen";
+    }
+    const Frame once(scene, 63), again(StreetScene({160, 120, 1}), 63);
+    EXPECT_EQ(once.pixels, again.pixels);
+}
+
+/// `quoin demo` shows this.
+TEST(StreetScene, IsTakenApartByRobustPca) {
+    const StreetScene scene({192, 144, 1});
+    const Index frames = 100, pixels = 192 * 144;
+    Matrix<float> M(pixels, frames);
+    for (Index j = 0; j < frames; ++j) {
+        const Frame frame(scene, j);
+        for (Index i = 0; i < pixels; ++i)
+            M(i, j) = static_cast<float>(frame.pixels[static_cast<std::size_t>(i)]) / 255;
+    }
+    Context<Host> ctx;
+    RobustPcaOptions<float> options;
+    options.tolerance = 1e-5;  // of `quoin rpca`
+    const RobustPca<float> f = robust_pca<float>(ctx, M.view(), options);
+    EXPECT_EQ(f.last.rank, 3);
+    MaskScore score;
+    for (Index j = 0; j < frames; ++j) {
+        Bytes mask(static_cast<std::size_t>(pixels));
+        for (Index i = 0; i < pixels; ++i) mask[static_cast<std::size_t>(i)] = std::abs(f.S(i, j)) > 0.06 ? 255 : 0;
+        score.add(mask, Frame(scene, j).mask);
+    }
+    EXPECT_GE(score.f(), 0.97);
+    EXPECT_LE(static_cast<double>(f.last.nonzeros),
+              1.5 * static_cast<double>(score.true_positives + score.false_negatives));
+}
+
 /// Sums of the pixels in a grid of 6×4 blocks, and how many pixels the mask has: of what figures are measured with, so
 /// that they remain comparable. A pixel may round otherwise with another compiler.
-void expect_fingerprint(const SyntheticScene& scene, Index j, const std::vector<Index>& sums, Index covered) {
+void expect_fingerprint(const video::Scene& scene, Index j, const std::vector<Index>& sums, Index covered) {
     const Frame frame(scene, j);
     const Index width = scene.format().width, height = scene.format().height, channels = scene.format().channels;
     std::vector<Index> found(24);
@@ -131,7 +192,25 @@ void expect_fingerprint(const SyntheticScene& scene, Index j, const std::vector<
 }
 
 TEST(Scenes, AreThoseThatFiguresWereMeasuredWith) {
+    const StreetScene street({192, 144, 1});
     const SyntheticScene synthetic({192, 144, 3});
+    expect_fingerprint(street, 0,
+                       {206786, 176193, 174184, 219836, 169453, 190289, 161588, 157664, 162282, 177864, 149865, 159760,
+                        145766, 162020, 157031, 142629, 150966, 146931, 137933, 182073, 182562, 141021, 178120, 168841},
+                       1873);
+    expect_fingerprint(street, 137,
+                       {206786, 176193, 174184, 219836, 169453, 190289, 162890, 161330, 164424, 171447, 149865, 167092,
+                        146169, 158943, 150890, 157916, 150966, 141636, 152006, 182073, 151531, 163496, 178636, 182024},
+                       1505);
+    // cars on both lanes
+    expect_fingerprint(street, 20,
+                       {206786, 176193, 174184, 219836, 169453, 190289, 170700, 150562, 165544, 171789, 144931, 164981,
+                        160608, 153379, 144599, 151301, 147406, 130486, 182611, 168663, 153980, 177719, 179168, 135628},
+                       2654);
+    expect_fingerprint(street, 60,
+                       {152974, 130423, 128901, 162666, 125406, 140785, 126643, 119734, 120106, 119748, 111393, 118336,
+                        122738, 108433, 118061, 115175, 111653, 119440, 125774, 100489, 135088, 134404, 104100, 123410},
+                       2667);
     expect_fingerprint(synthetic, 0,
                        {482629, 478837, 419006, 345595, 514502, 518541, 498138, 444881, 356072, 327744, 492978, 553550,
                         401884, 385964, 374067, 494919, 533203, 490037, 433524, 384785, 408505, 478700, 477622, 417791},
@@ -144,6 +223,7 @@ TEST(Scenes, AreThoseThatFiguresWereMeasuredWith) {
 
 TEST(Scenes, RefuseFramesTooSmall) {
     EXPECT_THROW(SyntheticScene({31, 64, 1}), InvalidArgument);
+    EXPECT_THROW(StreetScene({31, 64, 1}), InvalidArgument);
     EXPECT_THROW(SyntheticScene({64, 31, 1}), InvalidArgument);
 }
 

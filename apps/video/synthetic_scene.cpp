@@ -1,13 +1,9 @@
 #include "video/synthetic_scene.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
-
-#include "quoin/error.hpp"
 
 namespace quoin::video {
 namespace {
@@ -30,17 +26,6 @@ constexpr std::array trees{Tree{0.2, 0.24, 0.12, 0.2}, Tree{0.76, 0.62, 0.14, 0.
 /// Tint of red, green and blue against grey: of the background, of the walkers.
 constexpr std::array<double, 3> background_tint{1.05, 1.0, 0.9}, walker_tint{0.95, 1.0, 1.1};
 
-/// Returns a random 64-bit word for each `key` (SplitMix64; Steele, Lea and Flood 2014).
-std::uint64_t random_word(std::uint64_t key) {
-    key += 0x9e3779b97f4a7c15;
-    key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9;
-    key = (key ^ (key >> 27)) * 0x94d049bb133111eb;
-    return key ^ (key >> 31);
-}
-
-/// Returns a number that is uniform in [0, 1).
-double uniform(std::uint64_t key) { return static_cast<double>(random_word(key) >> 11) * 0x1p-53; }
-
 /// Returns a nearly normal number of variance 1, a sum of four uniform numbers.
 double nearly_normal(std::uint64_t key) {
     const std::uint64_t word = random_word(key);
@@ -51,10 +36,7 @@ double nearly_normal(std::uint64_t key) {
 }  // namespace
 
 SyntheticScene::SyntheticScene(FrameFormat format, SceneTroubles troubles) : format_(format), troubles_(troubles) {
-    if (format.width < 32 || format.height < 32) {
-        throw InvalidArgument(
-            fmt::format("the synthetic scene needs frames of at least 32x32, not {}x{}", format.width, format.height));
-    }
+    check_scene_format(format);
     const double w = static_cast<double>(format.width), h = static_cast<double>(format.height);
     background_.resize(static_cast<std::size_t>(format.width * format.height));
     for (Index y = 0; y < format.height; ++y) {

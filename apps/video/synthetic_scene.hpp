@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "video/frame.hpp"
+#include "video/scene.hpp"
 
 namespace quoin::video {
 
@@ -17,22 +17,19 @@ struct SceneTroubles {
     bool standing = false;  ///< a walker comes, stands still for 40 frames and goes
 };
 
-/// A scene before a fixed camera for measuring robust PCA and background subtraction, with a mask of the pixels that
-/// move. Frames do not depend on the order of the calls.
+/// A scene for measuring robust PCA and background subtraction.
 ///
 /// A textured background under light that drifts slowly, in strength and in direction (rank 3), sensor noise, and
 /// walkers: ellipses with a texture of their own, brighter or darker than all of the background, which cross the frame
 /// at their own speeds. The troubles come in addition, and each comes again after 150 frames. Leaves that sway are
 /// background.
-class SyntheticScene {
+class SyntheticScene : public Scene {
 public:
     /// Throws InvalidArgument for a frame smaller than 32×32.
     explicit SyntheticScene(FrameFormat format, SceneTroubles troubles = {});
 
-    const FrameFormat& format() const { return format_; }
-    /// Draws frame number `j`, and writes 255 to `mask` (width·height) where a walker covers the background and 0
-    /// elsewhere.
-    void frame(Index j, std::span<std::uint8_t> pixels, std::span<std::uint8_t> mask) const;
+    const FrameFormat& format() const override { return format_; }
+    void frame(Index j, std::span<std::uint8_t> pixels, std::span<std::uint8_t> mask) const override;
 
 private:
     struct Walker {

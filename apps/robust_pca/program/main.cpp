@@ -105,9 +105,10 @@ void check_options(const CLI::App& command, const RpcaArguments& arguments, bool
 }
 
 #ifdef QUOIN_HAVE_VIDEO
-/// Chooses the input of `quoin demo`: the synthetic scene, or at most 200 frames of at most 640 columns of a video.
+/// Chooses the input of `quoin demo`: a street that Quoin draws, or at most 200 frames of at most 640 columns of a
+/// video.
 void choose_demonstration(RpcaArguments& arguments) {
-    arguments.synthetic = arguments.input.empty();
+    arguments.synthetic = arguments.street = arguments.input.empty();
     if (arguments.synthetic) return;
     arguments.grey = true;  // a third of the time
     arguments.frames = 200;

@@ -41,6 +41,7 @@ struct RpcaArguments {
     double forget = 0.01;
     bool color = false, grey = false;  // neither: as the input is
     bool synthetic = false, npy = false;
+    bool street = false;  // with `synthetic`: the scene of `quoin demo`
     ScalarKind dtype = ScalarKind::F32;
     Masks masks = Masks::Motion;
     double threshold = 0.06;

@@ -8,6 +8,8 @@
 #include "interrupt.hpp"
 #include "output_files.hpp"
 #include "quoin/error.hpp"
+#include "video/street_scene.hpp"
+#include "video/synthetic_scene.hpp"
 #include "video/video_writer.hpp"
 
 namespace quoin::cli {
@@ -47,11 +49,14 @@ VideoFrames::VideoFrames(const RpcaArguments& arguments) : name_(arguments.input
         throw InvalidArgument("--synthetic has its own masks: leave --ground-truth out");
     if (arguments.start < 0) throw InvalidArgument("--start must not be negative");
     if (arguments.frames < -1) throw InvalidArgument("--frames must be positive, or -1 for all");
-    name_ = "synthetic scene";
+    name_ = arguments.street ? "street scene" : "synthetic scene";
     frames_ = arguments.frames < 0 ? 100 : arguments.frames;
     const bool scaled = arguments.width > 0;
     const video::FrameFormat format{scaled ? arguments.width : 384, scaled ? arguments.height : 288, channels};
-    scene_ = std::make_unique<video::SyntheticScene>(format, troubles_of(arguments.scene_troubles));
+    if (arguments.street)
+        scene_ = std::make_unique<video::StreetScene>(format);
+    else
+        scene_ = std::make_unique<video::SyntheticScene>(format, troubles_of(arguments.scene_troubles));
     if (arguments.write_scene.empty()) return;
     scene_folder_ = arguments.write_scene;
     for (const char* part : {"input", "groundtruth"}) {

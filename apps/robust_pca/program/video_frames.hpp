@@ -10,7 +10,7 @@
 #include "rpca.hpp"
 #include "video/frame_reader.hpp"
 #include "video/ground_truth.hpp"
-#include "video/synthetic_scene.hpp"
+#include "video/scene.hpp"
 
 namespace quoin::cli {
 
@@ -44,7 +44,7 @@ private:
     Index frames_ = 0, start_ = 0, position_ = 0;
     std::string scene_folder_;
     std::optional<video::FrameReader> reader_;
-    std::unique_ptr<video::SyntheticScene> scene_;
+    std::unique_ptr<video::Scene> scene_;
     std::optional<video::GroundTruth> truth_;
 };
 

@@ -31,11 +31,11 @@ std::string identity_of(const RpcaArguments& a) {
     for (const std::string& trouble : a.scene_troubles) troubles += trouble + ",";
     std::replace(truth.begin(), truth.end(), ' ', '_');
     return fmt::format(
-        "quoin={} size={} time={}.{:09} synthetic={} scene-with={} start={} frames={} scale={}x{} color={} "
+        "quoin={} size={} time={}.{:09} synthetic={} street={} scene-with={} start={} frames={} scale={}x{} color={} "
         "gray={} dtype={} online={} window={} carry={} forget={} method={} noise={} route={} lambda={} mu={} rho={} "
         "tol={} iterations={} max-rank={} masks={} threshold={} npy={} ground-truth={}",
-        version(), size, latest.first, latest.second, a.synthetic, troubles, a.start, a.frames, a.width, a.height,
-        a.color, a.grey, to_string(a.dtype), a.online, a.window, a.carry.value_or(-1), a.forget,
+        version(), size, latest.first, latest.second, a.synthetic, a.street, troubles, a.start, a.frames, a.width,
+        a.height, a.color, a.grey, to_string(a.dtype), a.online, a.window, a.carry.value_or(-1), a.forget,
         a.method ? to_string(*a.method) : "chosen", a.noise, to_string(a.route), a.lambda, a.mu, a.rho,
         a.tolerance_taken(), a.iterations, a.max_rank, to_string(a.masks), a.threshold, a.npy, truth);
 }
