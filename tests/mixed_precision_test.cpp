@@ -46,7 +46,7 @@ protected:
 };
 
 /// The x of min ‖Ax − b‖ and the residual b − Ax, by modified Gram-Schmidt of [A b] in long double, whose x is as
-/// accurate as that of Householder QR (Björck 1967). A has n columns.
+/// accurate as by Householder QR (Björck 1967). A has n columns.
 std::vector<Real80> reference_solution(const Matrix<double>& A, const Matrix<double>& b) {
     const Index m = A.rows(), n = A.cols();
     std::vector<std::vector<Real80>> Q(n + 1, std::vector<Real80>(m)), R(n + 1, std::vector<Real80>(n + 1));
@@ -256,7 +256,7 @@ TEST_F(MixedPrecisionTest, EveryMethodFactorsInF32) {
         EXPECT_TRUE(method == Method::Auto || solution.report.method == method);
         expect_least_squares_law<double>(A.view(), B.view(), solution);
     }
-    // κ² times the u of f32 is above 1, and κ² times that of f64 below
+    // κ²u is above 1 in f32, and far below 1 in f64
     const Matrix<double> hard = with_condition<double>(400, 12, 1e5);
     const auto solution = solve(hard, B, mixed, with(Method::CholeskyQR2));
     EXPECT_EQ(solution.refinement.fell_back.find("QR in f32: "), 0U) << solution.refinement.fell_back;
@@ -283,7 +283,7 @@ TEST_F(MixedPrecisionTest, StorageAndThreadsChangeNoBits) {
     EXPECT_TRUE(A_padded.padding_intact() && B_padded.padding_intact());
 }
 
-/// R, which f64 would have in u of f64, in that of f32.
+/// R has the rounding errors of f32.
 TEST_F(MixedPrecisionTest, GivesRInF32) {
     const Matrix<double> A = with_condition<double>(90, 12, 10), B = random_normal<double>(90, 1, 5);
     const auto solution = solve(A, B);

@@ -25,7 +25,7 @@ struct LeastSquaresOptions {
     bool mixed_precision = false;
 };
 
-/// What LeastSquaresOptions::mixed_precision did.
+/// Result of LeastSquaresOptions::mixed_precision.
 struct Refinement {
     Index steps = 0;  ///< of refinement
     /// Why f64 solved the problem after all, in words; empty if the refinement converged, or was not asked for.
@@ -68,13 +68,12 @@ struct LeastSquares {
 /// the same X. Throws RankDeficient, which names the dependent columns, for a deficient A that is refused;
 /// InvalidArgument on shapes that do not fit and for any other rcond; and NonFiniteEntry for NaN or Inf in A or B.
 ///
-/// With `mixed_precision` A is factored in f32, and every step of refinement with A in f64 reduces the error of X by
-/// about 1/(κ₁u) for the u of f32 and the κ₁ of R with columns of unit norm (Björck 1967; docs/algorithms.md, section
-/// 10). X is returned only with its certificate, by which the bound above holds with 30√n u for O(ku), column by column.
-/// Otherwise f64 solves the problem, and `refinement` has the reason: a step that reduces the error by less than 4, an A
-/// without full rank in f32, or norms of columns beyond 2^±400. `R`, `condition` and `report` are then f32's, and
-/// `report.seconds` is the time of the whole call. 4mnp flops a step; a copy of A in f32. It pays for large n and
-/// few right-hand sides.
+/// With `mixed_precision` A is factored in f32, and every step of refinement with A in f64 divides the error of X by
+/// about 1/(κ₁u), for the u of f32 and the κ₁ of R with columns of unit norm (docs/algorithms.md, section 10). X is
+/// returned only with its certificate, by which the bound above holds with 30√n u for O(ku). Otherwise f64 solves the
+/// problem, and `refinement` has the reason: a step that divides the error by less than 4, an A without full rank in
+/// f32, or norms of columns beyond 2^±400. `R`, `condition` and `report` of a refined X are f32's; `report.seconds` is
+/// the time of the whole call. 4mnp flops a step; a copy of A in f32. It pays for large n and few right-hand sides.
 ///
 /// Throws InvalidArgument for `mixed_precision` with f32, m < n, `singular_values` or `verify`.
 ///
