@@ -193,6 +193,9 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     const Options options = arguments.common.options;
     const RoutePlan route = route_of<T>(ctx, arguments, A_file, b_file, n);
     const auto* stream = std::get_if<StreamPlan>(&route.by);
+    if (stream && arguments.solver.mixed_precision)
+        throw InvalidArgument(
+            fmt::format("--mixed-precision: {} is streamed, and has to fit into memory for it", A_file.path()));
     require_writable(arguments.out, {file_of_matrix(arguments.input), file_of_matrix(arguments.right_hand_sides)});
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
         const MatrixView<const T, D> some = small.col_block({0, std::min<Index>(p, small.cols)});
@@ -236,8 +239,10 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
         add_device(line, device, transfer_in_seconds, transfer_out_seconds);
         if (transfers && stream) add_stream_times(line, times);
         add_rank(line, solution.condition, solution.rank, solution.dependent);
-        line.add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()))
-            .print();
+        line.add("residual_norms", std::vector<double>(solution.residual_norms.begin(), solution.residual_norms.end()));
+        if (arguments.solver.mixed_precision)
+            line.add("refinement_steps", solution.refinement.steps).add("fell_back", solution.refinement.fell_back);
+        line.print();
         return;
     }
     fmt::print("{}: {} x {}, {} right-hand side{}\n", A_file.path(), m, n, p, p == 1 ? "" : "s");
@@ -246,6 +251,10 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
     print_device(arguments.common, device, transfer_in_seconds, transfer_out_seconds);
     if (transfers && stream) print_stream_times(times);
     fmt::print("time           {:.3g} s, {:.3g} GFLOP/s\n", seconds, gflops);
+    if (const auto& [steps, reason] = solution.refinement; !reason.empty())
+        fmt::print("precision      f64 after {} steps of refinement: {}\n", steps, reason);
+    else if (arguments.solver.mixed_precision)
+        fmt::print("precision      f32, and {} steps of refinement to f64\n", steps);
     fmt::print("condition      {:.3g} (estimate of κ₁ of the triangular factor)\n", solution.condition);
     fmt::print("rank           {} of {}\n", solution.rank, std::min(m, n));
     if (!solution.dependent.empty())
@@ -327,6 +336,15 @@ void add_lstsq(CLI::App& program) {
         ->group(statistics);
     command.add_flag("--refuse-deficient", arguments->solver.refuse_deficient,
                      "Stop with an error if the rank of A is not full");
+    command
+        .add_flag(
+            "--mixed-precision", arguments->solver.mixed_precision,
+            "Factor an f64 A, m >= n, in f32 and refine x to f64's accuracy; f64 alone solves the problem if that\n"
+            "does not converge, as for κ above about 1e5")
+        ->excludes("--stats")
+        ->excludes("--intercept")
+        ->excludes("--weights")
+        ->excludes("--ridge");
     add_memory_argument(command, arguments->memory);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);

@@ -24,6 +24,7 @@
 //     out_of_core/gram_schmidt.hpp  round_columns, block_gram_schmidt_step_rounded
 //     column_scaling.hpp            norm_exponents
 //     full_rank.cpp                 inspect_triangle
+//     mixed_precision.cpp           multiply_columns
 //     pivoted_qr.cpp                factor_pivoted, pivot_sketch
 //     update.cpp                    multiply_windows
 //     streaming_qr.cpp              equal

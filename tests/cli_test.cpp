@@ -110,8 +110,8 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
         {"factor",
          "out r-only verify memory second-pass restart gpu-memory gpus pivot rank tol tol-frobenius device trace " +
              common + reading + factoring + "compact-wy keep-s full-t "},
-        {"lstsq", "target out rcond refuse-deficient memory device trace " + common + "stats intercept weights ridge " +
-                      reading + factoring},
+        {"lstsq", "target out rcond refuse-deficient mixed-precision memory device trace " + common +
+                      "stats intercept weights ridge " + reading + factoring},
         {"svd", "out rank values-only tol memory device trace " + common + reading + factoring},
         {"plan", "dtype q kernels memory device gpu-memory ranks ranks-per-machine latency bandwidth grid block " +
                      common + factoring + "compact-wy keep-s full-t "},
@@ -1372,6 +1372,24 @@ Matrix<T> save_system(Index m, Index n, Index p) {
     save("A.npy", A);
     save("b.npy", B);
     return random_normal<T>(n, p, 2);
+}
+
+TEST_F(Cli, LeastSquaresInMixedPrecisionSaysWhatItDid) {
+    save_system<double>(3000, 12, 3);
+    const std::string command = "lstsq A.npy b.npy --out x.npy --mixed-precision";
+    Outcome outcome = quoin_run(command + " --json");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_GT(std::stoi(json_value(outcome.out, "refinement_steps")), 0) << outcome.out;
+    EXPECT_EQ(json_value(outcome.out, "fell_back"), "\"\"");
+    EXPECT_NE(quoin_run(command).out.find("of refinement to f64"), std::string::npos);
+    const int refused = exit_code_of(ErrorCode::InvalidArgument);
+    expect_error(quoin_run(command + " --memory 120KiB"), refused, {"--mixed-precision", "streamed"});
+    save("A.npy", filled<double>(3000, 2, 1));
+    outcome = quoin_run(command + " --json");
+    EXPECT_NE(json_value(outcome.out, "fell_back").find("condition"), std::string::npos) << outcome.out;
+    EXPECT_NE(quoin_run(command).out.find("precision      f64 after 0 steps"), std::string::npos);
+    save_system<float>(30, 2, 1);
+    expect_error(quoin_run(command), refused, {"mixed_precision", "f32"});
 }
 
 TYPED_TEST(CliTyped, LeastSquaresFindsTheSolution) {

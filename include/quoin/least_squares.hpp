@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -20,6 +21,15 @@ struct LeastSquaresOptions {
     double rcond = -1;
     bool refuse_deficient = false;  ///< throw RankDeficient for an A without full rank
     bool singular_values = false;   ///< compute the singular values of A from R: 8k³/3 flops
+    /// Factor A in f32 and refine X to f64's accuracy; see `least_squares`. Of one matrix in f64 with m >= n.
+    bool mixed_precision = false;
+};
+
+/// Result of LeastSquaresOptions::mixed_precision.
+struct Refinement {
+    Index steps = 0;  ///< of refinement
+    /// Why f64 solved the problem after all, in words; empty if the refinement converged, or was not asked for.
+    std::string fell_back;
 };
 
 /// Solution of min ‖AX − B‖, its residuals, the rank and a condition estimate. k = min(m, n).
@@ -34,8 +44,9 @@ struct LeastSquares {
     std::vector<Index> dependent;
     std::vector<Real<T>> singular_values;  ///< k values, descending, if the options ask for them
     Report report;                         ///< of the factorization: of A, or of Aᵀ for m < n
-    Matrix<T, D> R;    ///< min(m, n) rows and columns: the triangular factor of 2^-exponent A, or of Aᵀ
-    int exponent = 0;  ///< not 0 only where R of A itself overflows or loses digits to underflow
+    Matrix<T, D> R;         ///< min(m, n) rows and columns: the triangular factor of 2^-exponent A, or of Aᵀ
+    int exponent = 0;       ///< not 0 only where R of A itself overflows or loses digits to underflow
+    Refinement refinement;  ///< in mixed precision
 };
 
 /// Solves min ‖Ax − b‖₂ for an A of any shape and rank. If several x minimise it, returns the x of least ‖x‖₂.
@@ -56,6 +67,15 @@ struct LeastSquares {
 /// If R or the norm of a column of B overflows, or R loses digits to underflow, it solves 2^-e A X = 2^-e B, which has
 /// the same X. Throws RankDeficient, which names the dependent columns, for a deficient A that is refused;
 /// InvalidArgument on shapes that do not fit and for any other rcond; and NonFiniteEntry for NaN or Inf in A or B.
+///
+/// With `mixed_precision` A is factored in f32, and every step of refinement with A in f64 divides the error of X by
+/// about 1/(κ₁u), for the u of f32 and the κ₁ of R with columns of unit norm (docs/algorithms.md, section 10). X is
+/// returned only with its certificate, by which the bound above holds with 30√n u for O(ku). Otherwise f64 solves the
+/// problem, and `refinement` has the reason: a step that divides the error by less than 4, an A without full rank in
+/// f32, or norms of columns beyond 2^±400. `R`, `condition` and `report` of a refined X are f32's; `report.seconds` is
+/// the time of the whole call. 4mnp flops a step; a copy of A in f32. It pays for large n and few right-hand sides.
+///
+/// Throws InvalidArgument for `mixed_precision` with f32, m < n, `singular_values` or `verify`.
 ///
 ///     auto s = least_squares(ctx, A.view(), B.view());
 ///     // s.X, s.residual_norms, s.rank, s.condition

@@ -120,10 +120,10 @@ def pivoting_limits(kind: str, limits: tuple[Any, Any, Any], k: int) -> tuple[st
     return one_of("pivoting", kind, "auto", "greedy", "randomized", "strong"), rank, *tolerances
 
 
-def solver(rcond: float | None, deficient: str) -> tuple[float, bool]:
-    """Returns the extension module's options of least squares: rcond, and whether to refuse deficient matrices."""
+def solver(rcond: float | None, deficient: str, mixed_precision: bool = False) -> tuple[float, bool, bool]:
+    """Returns the extension module's options: rcond, whether to refuse deficient matrices, and mixed precision."""
     one_of("deficient", deficient, "solve", "error")
-    return rcond_number(rcond), deficient == "error"
+    return rcond_number(rcond), deficient == "error", flag("mixed_precision", mixed_precision)
 
 
 def flag(name: str, value: Any) -> bool:

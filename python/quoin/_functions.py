@@ -414,12 +414,12 @@ def from_raw(h: A, tau: Any, threads: int | None = None) -> Factorization[A]:
 @overload
 def lstsq(
     a: Numbers, b: Any, rcond: float | None = None, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    deficient: Deficient = "solve", *, overwrite_a: bool = False,
+    deficient: Deficient = "solve", *, overwrite_a: bool = False, mixed_precision: bool = False,
 ) -> LstsqResult[Floats]: ...
 @overload
 def lstsq(
     a: A, b: Any, rcond: float | None = None, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    deficient: Deficient = "solve", *, overwrite_a: bool = False,
+    deficient: Deficient = "solve", *, overwrite_a: bool = False, mixed_precision: bool = False,
 ) -> LstsqResult[A]: ...
 # fmt: on
 
@@ -434,6 +434,7 @@ def lstsq(
     deficient: str = "solve",
     *,
     overwrite_a: bool = False,
+    mixed_precision: bool = False,
 ) -> Any:
     """Least squares of any shape and rank: the x of least norm among the minimisers of ‖A x − b‖₂.
 
@@ -453,6 +454,10 @@ def lstsq(
         For a matrix without full rank return the solution of least norm, or raise RankDeficient.
     overwrite_a : bool
         As for `qr`.
+    mixed_precision : bool
+        Factor one float64 matrix, M >= N, in float32 and refine x to float64's accuracy. float64 alone solves the
+        problem if that does not converge, as for condition numbers above about 1e5; `.refinement` says so. It pays for
+        large N and few right-hand sides.
 
     Returns
     -------
@@ -487,7 +492,7 @@ def lstsq(
     >>> twice.x.round(12), twice.rank, len(twice.dependent)
     (array([1., 1.]), 1, 1)
     """
-    options, check_finite = solver(rcond, deficient), flag("check_finite", check_finite)
+    options, check_finite = solver(rcond, deficient, mixed_precision), flag("check_finite", check_finite)
     n_threads = threads_number(threads)
     short, short_b = unconverted(a), unconverted(b)
     if short is not None and short_b is not None and _go_together(a, b) and short[1] is short_b[1]:

@@ -64,6 +64,13 @@ class RawQRResult(NamedTuple, Generic[A]):
     tau: A
 
 
+class Refinement(NamedTuple):
+    """Steps of refinement by `lstsq` with mixed_precision=True, and why float64 solved the problem after all, or ''."""
+
+    steps: int
+    fell_back: str
+
+
 class LstsqResult(_NumPys[A]):
     """The solution of min ‖A x − b‖₂. It unpacks to the four values of numpy.linalg.lstsq: x, residuals, rank and s.
 
@@ -90,6 +97,8 @@ class LstsqResult(_NumPys[A]):
         What the factorization did; None for batches, Dask arrays and ranks.
     dependent : list of int, or None
         min(M, N) − rank columns of A (rows for M < N) that depend on the others; None for batches.
+    refinement : Refinement or None
+        Of `mixed_precision`; None where there is no report. `s` of a refined solution has float32's accuracy.
     """
 
     def __init__(
@@ -99,10 +108,11 @@ class LstsqResult(_NumPys[A]):
         condition: float,
         report: Report | None,
         dependent: list[int] | None,
+        refinement: Refinement | None = None,
         **numpys: Callable[[], Any],
     ):
         self.x, self.residual_norms, self.condition, self.report = x, residual_norms, condition, report
-        self.dependent = dependent
+        self.dependent, self.refinement = dependent, refinement
         self._numpys = numpys  # functions that compute residuals, rank and s at the first access
 
     @functools.cached_property
@@ -314,14 +324,16 @@ def _values(place: Place, R: Any, exponent: int = 0) -> Any:
 
 def solution(result: Any, m: float, ndim: int, place: Place) -> LstsqResult:
     """Returns the result for a matrix of m rows and right-hand sides of `ndim` dimensions, with X of one or two."""
-    X, norms, condition, R, exponent, rank, dependent, *report = result
+    X, norms, condition, R, exponent, rank, dependent, *reports = result
+    report, refinement = reports or (None, None)
     n, give = X.shape[0], place.give_back
     return LstsqResult(
         give(X if X.ndim == ndim else X[:, 0]),
         give(norms.reshape(()) if ndim == 1 else norms),
         condition,
-        Report(*report[0]) if report else None,
+        Report(*report) if report else None,
         dependent,
+        Refinement(*refinement) if refinement else None,
         residuals=lambda: give(_squares(norms, m if rank == n else 0, n)),
         rank=lambda: rank if condition == condition else 0,
         s=lambda: give(_values(place, R, exponent)),

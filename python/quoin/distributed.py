@@ -589,7 +589,7 @@ class Factorization(KeptMatrix):
             return array.ndim, self._place.operand(_columns(array)), solver(rcond, deficient)
 
         def call(ndim: int, *arguments: Any) -> LstsqResult:
-            X, norms, condition, _, *others, _ = self._f.lstsq(*arguments)
+            X, norms, condition, _, *others, _, _ = self._f.lstsq(*arguments)
             R = self._f.r(self._where()) if self._has_r else None
             return _solution(self._place, self._spread, self.shape[0], ndim, (X, norms, condition, R, *others))
 
@@ -716,7 +716,7 @@ def lstsq(
 
     def call(place: Place, ndim: int, *arguments: Any) -> LstsqResult:
         # the number of rows of all ranks is not known here; there are at least as many rows as columns
-        return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments)[:-1])
+        return _solution(place, spread, np.inf, ndim, place.core.distributed_lstsq(*arguments)[:-2])
 
     spread = _spread(a, comm, "distributed.lstsq")
     return _together(spread.comm, prepare, call)

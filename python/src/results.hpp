@@ -2,9 +2,11 @@
 
 // The library's structures as Python's tuples and dictionaries.
 
-#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <tuple>
 #include <utility>
 
 #include "devices.hpp"
@@ -18,20 +20,22 @@ template <class D>
 nb::dict to_dict(const Plan& plan);
 nb::dict to_dict(const RoutePlan& route);
 
-/// The arguments of LeastSquaresOptions: rcond and refuse_deficient.
-using Solver = std::pair<double, bool>;
+/// The arguments of LeastSquaresOptions: rcond, refuse_deficient and mixed_precision.
+using Solver = std::tuple<double, bool, bool>;
 inline LeastSquaresOptions solver_of(const Solver& solver) {
-    return {.rcond = solver.first, .refuse_deficient = solver.second};
+    const auto& [rcond, refuse_deficient, mixed_precision] = solver;
+    return {.rcond = rcond, .refuse_deficient = refuse_deficient, .mixed_precision = mixed_precision};
 }
 
-/// Returns X in the form `as`, residual norms, the condition, R of 2^-e A, e, the rank, the dependent columns and the
-/// report.
+/// Returns X in the form `as`, residual norms, the condition, R of 2^-e A, e, the rank, the dependent columns, the
+/// report and the refinement.
 template <class T, class D>
 nb::tuple to_tuple(const Home<D>& home, const Where<D>& where, LeastSquares<T, D>&& solution, As as = As::Matrix) {
     return nb::make_tuple(to_array(home, where, std::move(solution.X), as),
                           to_vector(home, where, solution.residual_norms), solution.condition,
                           to_array(home, where, std::move(solution.R)), solution.exponent, solution.rank,
-                          std::move(solution.dependent), to_tuple(solution.report));
+                          std::move(solution.dependent), to_tuple(solution.report),
+                          nb::make_tuple(solution.refinement.steps, solution.refinement.fell_back));
 }
 
 /// Returns U or None, the singular values, and Vᵀ or None.

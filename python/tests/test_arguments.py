@@ -55,7 +55,7 @@ CALLS = {
 OPTIONS = {
     quoin.qr: "mode:name method:name threads:integer check_finite:flag positive:flag",
     quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name positive:flag",
-    quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag",
+    quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag mixed_precision:flag",
     quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number rtol_frobenius:number",
     quoin.interpolative: "rank:integer rtol:number rtol_frobenius:number pivoting:name threads:integer check_finite:flag",
     quoin.cur: "rank:integer rtol:number rtol_frobenius:number pivoting:name threads:integer check_finite:flag",

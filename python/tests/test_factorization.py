@@ -152,6 +152,20 @@ def test_least_squares(rng, shape, columns):
         assert np.array_equal(quoin.factor(A).lstsq(b).x, x)
 
 
+def test_least_squares_in_mixed_precision(rng):
+    A, b = rng.standard_normal((200, 30)), rng.standard_normal((200, 2))
+    refined, reference = quoin.lstsq(A, b, mixed_precision=True), quoin.lstsq(A, b)
+    assert refined.refinement.steps > 0 and refined.refinement.fell_back == "" and reference.refinement == (0, "")
+    assert np.linalg.norm(refined.x - reference.x) <= bound(A) * reference.condition**2
+    deficient = np.column_stack([A, A[:, 0]])
+    solution = quoin.lstsq(deficient, b, mixed_precision=True)
+    assert "condition" in solution.refinement.fell_back and solution.rank == 30
+    assert np.array_equal(solution.x, quoin.lstsq(deficient, b).x)
+    for operands in ((A.astype(np.float32), b.astype(np.float32)), (A.T, b[:30]), (A[None], b)):
+        with pytest.raises(quoin.InvalidArgument, match="mixed_precision"):
+            quoin.lstsq(*operands, mixed_precision=True)
+
+
 @pytest.mark.parametrize("columns", [(), (2,)], ids=str)
 @pytest.mark.parametrize("shape", [(30, 4), (4, 4), (4, 30), (5, 0), (1, 1)], ids=str)
 def test_least_squares_unpacks_to_numpys_four_values(rng, shape, columns):

@@ -1,5 +1,6 @@
 // Elementwise primitives: copies, scans, scaling, triangles and transposition.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -97,6 +98,16 @@ void copy(Context<D>& ctx, View<const T, D> A, View<T, D> B) {
     for_parts(team(ctx, 0, A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
         const Range r = sweep(s, A.rows);
         std::copy_n(A.at(r.begin, j), r.size(), B.at(r.begin, j));
+    });
+}
+
+template <class S, class T, class D>
+void multiply_columns(Context<D>& ctx, View<const S, D> A, View<const double, D> factors, View<T, D> B) {
+    for_parts(team(ctx, 0, A.rows * A.cols), A.cols, sweeps(A.rows), [&](Index j, Index s) {
+        const Range r = sweep(s, A.rows);
+        const double factor = factors(j, 0);
+        std::transform(A.at(r.begin, j), A.at(r.end, j), B.at(r.begin, j),
+                       [=](S x) { return static_cast<T>(factor * x); });
     });
 }
 
@@ -232,6 +243,8 @@ QUOIN_IMPLEMENT(Host, flip_rows, flip_columns, equal, add, pack_triangle, unpack
 #ifdef QUOIN_COMPLEX
 QUOIN_IMPLEMENT(Host, conjugate_entries)
 #endif
+template decltype(multiply_columns<double, float, Host>) multiply_columns<double, float, Host>;
+template decltype(multiply_columns<float, double, Host>) multiply_columns<float, double, Host>;
 template decltype(copy<int, Host>) copy<int, Host>;
 template decltype(copy<std::uint8_t, Host>) copy<std::uint8_t, Host>;
 template decltype(start_copy_from_host<int, Host>) start_copy_from_host<int, Host>;

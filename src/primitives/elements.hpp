@@ -24,6 +24,9 @@ EntryNorms entry_norms(Context<D>& ctx, View<const T, D> M);
 /// B := factor A. B may be A.
 template <class T, class D>
 void scaled_copy(Context<D>& ctx, double factor, View<const T, D> A, View<T, D> B);
+/// B := A diag(factors), computed in f64 and rounded to B's type. S and T are f32 and f64, in either order.
+template <class S, class T, class D>
+void multiply_columns(Context<D>& ctx, View<const S, D> A, View<const double, D> factors, View<T, D> B);
 /// Whether all entries of A and B, of one shape, are equal. Waits.
 template <class T, class D>
 bool equal(Context<D>& ctx, View<const T, D> A, View<const T, D> B);

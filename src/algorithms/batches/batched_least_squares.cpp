@@ -154,7 +154,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, BatchView<const T, D> A
                                         const LeastSquaresOptions& solver, Options options) {
     require_storage(A);
     require_storage(B);
-    require_rcond(solver.rcond);
+    require_options(solver);
     require_orthonormal(options, "least_squares");
     require_unpivoted(options, "least_squares");
     require_shapes<T, D>(
@@ -193,7 +193,7 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& 
                                         std::type_identity_t<BatchView<const T, D>> B,
                                         const LeastSquaresOptions& solver) {
     require_storage(B);
-    require_rcond(solver.rcond);
+    require_options(solver);
     const auto& all = InsideBatch::of(factorizations);
     for (const auto& c : all.classes) {
         if (c.m < c.n) {

@@ -14,9 +14,11 @@
 
 namespace quoin {
 
-void require_rcond(double rcond) {
-    if (rcond == -1 || (rcond >= 0 && rcond <= 1)) return;
-    throw InvalidArgument(fmt::format("rcond must be from 0 to 1 (or -1: 10u), and is {}", rcond));
+void require_options(const LeastSquaresOptions& solver, bool offers_mixed_precision) {
+    if (solver.rcond != -1 && !(solver.rcond >= 0 && solver.rcond <= 1))
+        throw InvalidArgument(fmt::format("rcond must be from 0 to 1 (or -1: 10u), and is {}", solver.rcond));
+    if (solver.mixed_precision && !offers_mixed_precision)
+        throw InvalidArgument("mixed_precision is of one matrix in memory that is not factored yet: leave it out");
 }
 
 namespace {

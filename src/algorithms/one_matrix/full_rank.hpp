@@ -10,8 +10,8 @@
 
 namespace quoin {
 
-/// Throws InvalidArgument unless `rcond` is −1 or from 0 to 1.
-void require_rcond(double rcond);
+/// Throws InvalidArgument unless `rcond` is −1 or from 0 to 1, and for mixed precision where it is not offered.
+void require_options(const LeastSquaresOptions& solver, bool offers_mixed_precision = false);
 
 /// The reciprocal condition, with columns of unit norm, that a matrix of full rank exceeds if rcond is −1.
 template <class T>

@@ -4,7 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <type_traits>
+
 #include "algorithms/one_matrix/least_norm.hpp"
+#include "algorithms/one_matrix/mixed_precision.hpp"
 #include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
 #include "algorithms/shared/copies.hpp"
@@ -90,15 +94,10 @@ void undo_pivoting(Context<D>& ctx, std::span<const Index> order, LeastSquares<T
     std::sort(solution.dependent.begin(), solution.dependent.end());
 }
 
-}  // namespace
-
+/// Solves min ‖AX − B‖ in T alone.
 template <class T, class D>
-LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const T, D> B,
-                                 const LeastSquaresOptions& solver, Options options) {
-    require_rcond(solver.rcond);
-    require_rows(A.rows, A.cols, B.rows);
-    require_orthonormal(options, "least_squares");
-    require_unpivoted(options, "least_squares");
+LeastSquares<T, D> solve(Context<D>& ctx, InputView<T, D> A, MatrixView<const T, D> B,
+                         const LeastSquaresOptions& solver, Options options) {
     options = for_thin_products<T>(ctx, A.rows, A.cols, options);
     // 2^-e A X = 2^-e B
     QRInRange<T, D> factored(ctx, A, options, largest_entry<T, D>(ctx, B, options.check_finite));
@@ -112,10 +111,35 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const 
     return solution;
 }
 
+}  // namespace
+
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, InputView<T, D> A, View<const T, D> B,
+                                 const LeastSquaresOptions& solver, Options options) {
+    require_options(solver, true);
+    require_rows(A.rows, A.cols, B.rows);
+    require_orthonormal(options, "least_squares");
+    require_unpivoted(options, "least_squares");
+    if (!solver.mixed_precision) return solve<T, D>(ctx, A, B, solver, options);
+    require_mixed_precision(Scalar<T>::kind, A.rows, A.cols, solver, options);
+    std::optional<LeastSquares<T, D>> solution;
+    if constexpr (std::is_same_v<T, double>) {
+        WorkTimer<D> timer(ctx);
+        Refinement refinement;
+        solution = solve_in_mixed_precision<D>(ctx, A, B, solver, options, refinement);
+        options.arithmetic = Arithmetic::Auto;  // f32's
+        if (!solution) solution = solve<T, D>(ctx, A, B, solver, options);
+        solution->refinement = std::move(refinement);
+        timer.stop();
+        solution->report.seconds = timer.seconds();
+    }
+    return std::move(*solution);
+}
+
 template <class T, class D>
 LeastSquares<T, D> least_squares(Context<D>& ctx, const QR<T, D>& factorization,
                                  std::type_identity_t<MatrixView<const T, D>> B, const LeastSquaresOptions& solver) {
-    require_rcond(solver.rcond);
+    require_options(solver);
     const Index m = factorization.rows(), n = factorization.cols();
     if (m < n) {
         throw InvalidArgument(

@@ -129,7 +129,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, Communicator& comm, MatrixView
     JointCall call(host_context(ctx), comm, RankOperation::LeastSquares);
     double largest = 0;
     call.attempt([&] {
-        require_rcond(solver.rcond);
+        require_options(solver);
         check_matrix(A);
         largest = largest_of_rank<T, D>(ctx, B, A.rows, options.check_finite);
     });
@@ -156,7 +156,7 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, const DistributedQR<T, D>& fac
     JointCall call(host_context(ctx), *f.comm, RankOperation::LeastSquares);
     double largest = 0;
     call.attempt([&] {
-        require_rcond(solver.rcond);
+        require_options(solver);
         f.require_q("least_squares");
         largest = largest_of_rank<T, D>(ctx, B, f.own_rows(), f.plan.check_finite);
     });

@@ -142,7 +142,7 @@ Matrix<T, D> StreamingR<T, D>::r(Context<D>& ctx) const {
 
 template <class T, class D>
 LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, const LeastSquaresOptions& solver) const {
-    require_rcond(solver.rcond);
+    require_options(solver);
     if (p_ == 0) throw InvalidArgument("solve: this stream was given no right-hand sides");
     if (rows_ < n_) {
         throw InvalidArgument(fmt::format("solve: {} rows so far do not determine {} unknowns", rows_, n_));
