@@ -202,7 +202,7 @@ void run_lstsq(Context<D>& ctx, DeviceInUse& device, const LstsqArguments& argum
         if (stream)
             StreamingR<T, D>(ctx, small.cols, some.cols).append(ctx, small, some);
         else
-            least_squares<T, D>(ctx, small, some, {}, options);
+            least_squares<T, D>(ctx, small, some, arguments.solver, options);
     });
 
     double transfer_in_seconds = -1;
