@@ -1,8 +1,6 @@
 // Batches: V, tau and R, and Q and R, of many matrices at once against LAPACK, or cuSOLVER and cuBLAS, matrix by
 // matrix; and the accuracy of the answers over classes of matrices.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>

@@ -7,7 +7,8 @@ namespace quoin::cli {
 void Cases::run(const std::vector<Case>& cases, bool together) {
     for (auto first = cases.begin(); first != cases.end();) {
         const auto other_matrix = [&](const Case& c) {
-            return !together || c.dtype != first->dtype || to_string(c.shape) != to_string(first->shape);
+            return !together || c.dtype != first->dtype || c.shape.rows != first->shape.rows ||
+                   c.shape.cols != first->shape.cols;
         };
         const auto end = std::find_if(first + 1, cases.end(), other_matrix);
         std::vector<Variant> variants;

@@ -1,15 +1,13 @@
 // `quoin bench rpca`: a script that the program holds, run by python3.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "background_subtraction.hpp"
-#include "output_files.hpp"
+#include "program.hpp"
 #include "quoin/error.hpp"
 #include "studies.hpp"
 
@@ -24,11 +22,7 @@ void bench_masks(const BenchArguments& arguments) {
     if (arguments.common.threads > 0)
         words.insert(words.end(), {"--threads", std::to_string(arguments.common.threads)});
     words.insert(words.end(), arguments.rpca_options.begin(), arguments.rpca_options.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    flush_output();
-    execvp(argv[0], argv.data());
+    become("python3", std::move(words));
     throw UnreadableFile("python3",
                          fmt::format("{}; `quoin bench rpca` needs it, and opencv-python", std::strerror(errno)));
 }

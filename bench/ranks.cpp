@@ -1,12 +1,9 @@
 // Q and R, or R alone, of rows over ranks: threads of this process, each with its share of the cores, or with a GPU of
 // its own.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "algorithms/ranks/block_cyclic_tuning.hpp"
 #include "devices.hpp"
@@ -307,11 +304,8 @@ void bench_ranks(const BenchArguments& given) {
     if (counts.empty()) counts = {1, 2, 4};
     const bool by_grid = arguments.grid.rows > 0;
     if (by_grid) counts = {static_cast<int>(arguments.grid.rows * arguments.grid.cols)};
-    results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10} {:>10} {:>10} {:>13} {:>10} {:>11} {:>16}\n", "rows x columns",
-                "type", "op", "ranks", "method", "ms", "GFLOP/s", by_grid ? "" : "speed-up", "‖I − QᵀQ‖", "residual",
-                on_gpus ? "" : "planned ms", on_gpus ? "" : "fastest/planned");
+    results.say("{}\n", where);
     for (const Case& c : requested_cases(arguments)) {
-        double of_first = 0;
         for (const int ranks : counts) {
             throw_if_interrupted();
             Answer answer;
@@ -340,23 +334,16 @@ void bench_ranks(const BenchArguments& given) {
                 });
                 if (!on_gpus && planned >= 0) planned = std::min(planned, plan());  // other programs disturb either
             });
-            if (of_first == 0) of_first = answer.seconds * counts.front();
             const auto [m, n] = c.shape;
             const double flops = operation_flops(c.operation, m, n);
             const std::string method =
                 by_grid ? "block-cyclic " + to_string(arguments.grid) : quoin::to_string(answer.method);
-            results.say("{:>20} {:<5} {:<8} {:>5}  {:<20} {:>10.4g} {:>10.4g} {:>10} {:>13} {:>10} {:>11} {:>16}\n",
-                        to_string(c.shape), quoin::to_string(c.dtype), to_string(c.operation), ranks, method,
-                        1e3 * answer.seconds, 1e-9 * flops / answer.seconds,
-                        by_grid ? "" : fmt::format("{:.2f}", of_first / answer.seconds),
-                        measured(answer.orthogonality, "{:.2g}", ""), measured(answer.residual, "{:.2g}", ""),
-                        measured(1e3 * planned, "{:.4g}", ""), measured(answer.fastest / planned, "{:.2f}", ""));
             JsonLine json = case_line(c.shape, c.dtype);
             json.add("op", to_string(c.operation)).add("ranks", Index{ranks}).add("method", method);
             json.add_measured("seconds", answer.seconds).add_measured("gflops", 1e-9 * flops / answer.seconds);
             json.add_measured("orthogonality", answer.orthogonality).add_measured("residual", answer.residual);
             json.add_measured("fastest_seconds", answer.fastest).add_measured("planned_seconds", planned);
-            results.record(json);
+            results.add(json);
         }
     }
 }

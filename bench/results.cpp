@@ -31,7 +31,8 @@ void Results::record(const JsonLine& line) {
 
 void Results::add(const JsonLine& line) {
     record(line);
-    std::string head, row;
+    constexpr std::size_t widest = 210;
+    std::string head, row, list;
     for (const auto& [key, value] : line.members()) {
         std::string cell = value;
         if (value == "null")
@@ -43,7 +44,9 @@ void Results::add(const JsonLine& line) {
         const std::size_t width = std::max<std::size_t>(key.size(), 10);
         head += fmt::format("{:>{}}  ", key, width);
         row += fmt::format("{:>{}}  ", cell, width);
+        list += fmt::format("{:<24}{}\n", key, cell);
     }
+    if (head.size() > widest) return say("\n{}", list);
     if (head != head_) say("\n{}\n", head);
     head_ = head;
     say("{}\n", row);

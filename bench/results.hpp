@@ -36,8 +36,8 @@ public:
     void describe(const std::string& about) const;
     /// One case: JSON where that is wanted, and a row of the CSV file, whose columns are the keys of the first case.
     void record(const JsonLine& line);
-    /// Records a case, and prints it as a row of a table unless JSON is wanted. The keys are the head of the table,
-    /// which is printed again where they change.
+    /// Records a case and, unless JSON is wanted, prints it as a row of a table, or as a list if it has too many
+    /// columns. The keys are the head of the table, which is printed again where they change.
     void add(const JsonLine& line);
     /// Prints text, unless JSON is wanted.
     template <class... Arguments>

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -94,19 +93,15 @@ void run_with_better_core(const CommonArguments& common) {
     std::vector<std::string> arguments;
     for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
     if (arguments.empty()) return;
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
     if (!common.json) {
         fmt::print(
             "OpenBLAS takes this CPU for an older one ({}): the demonstration sets OPENBLAS_CORETYPE={}, for LAPACK "
             "and "
             "Quoin alike\n",
             build_info().blas_core, core);
-        flush_output();
     }
     setenv("OPENBLAS_CORETYPE", core.c_str(), 1);
-    execv("/proc/self/exe", argv.data());
+    become("/proc/self/exe", std::move(arguments));
     // without it the table comes with a warning
 }
 

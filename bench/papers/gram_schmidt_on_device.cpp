@@ -1,7 +1,5 @@
 // Figures 6 to 9 of Brandes, Arnold, Soddemann and Reith (2012): modified Gram-Schmidt on a GPU.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 

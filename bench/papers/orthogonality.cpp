@@ -1,7 +1,5 @@
 // The loss of orthogonality of Gram-Schmidt and of reflectors over the condition of the matrix.
 
-#include <fmt/format.h>
-
 #include "interrupt.hpp"
 #include "random_matrix.hpp"
 #include "results.hpp"

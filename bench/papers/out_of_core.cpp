@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 
 #include "algorithms/out_of_core/schedule.hpp"
 #include "byte_size.hpp"

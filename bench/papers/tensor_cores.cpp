@@ -1,8 +1,6 @@
 // Q and R in f32 by classical Gram-Schmidt in every arithmetic of a GPU's tensor cores, against cuSOLVER's and Quoin's
 // Householder QR.
 
-#include <fmt/format.h>
-
 #include "papers/thin_qr_on_device.hpp"
 #include "quoin/study.hpp"
 

@@ -156,14 +156,18 @@ std::string exit_codes() {
     return text;
 }
 
+void become(const std::string& program, std::vector<std::string> words) {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    flush_output();
+    execvp(program.c_str(), argv.data());
+}
+
 void become_program(const std::string& name, std::vector<std::string> arguments, const std::string& needed_by) {
     const std::string path = own_path().parent_path() / ("quoin-" + name);
     arguments.insert(arguments.begin(), path);
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    std::fflush(stdout);
-    execv(path.c_str(), argv.data());
+    become(path, std::move(arguments));
     throw UnreadableFile(path, fmt::format("{}; {} needs this program", std::strerror(errno), needed_by));
 }
 

@@ -38,6 +38,10 @@ void let_waiting_threads_sleep(char** argv, int spins = 30000);
 /// "0 success, 64 malformed command line, …"
 std::string exit_codes();
 
+/// Becomes `program`, found on the PATH unless it is a path, with `words`, the first of which is its name. Returns if
+/// that fails, and errno says why.
+void become(const std::string& program, std::vector<std::string> words);
+
 /// Becomes the program quoin-NAME in this program's folder, which `needed_by` needs. Throws UnreadableFile if it is not
 /// installed.
 [[noreturn]] void become_program(const std::string& name, std::vector<std::string> arguments,
