@@ -117,9 +117,7 @@ Loaded load() {
             throw UnreadableFile(path, fmt::format("was measured on {}, and this is {}", of_table, here));
         require_plausible(table.f32, f32_times, "f32", path);
         require_plausible(table.f64, f64_times, "f64", path);
-        loaded = {{table.id, table.date, ""},
-                  std::bit_cast<StepTimes>(table.f32),
-                  std::bit_cast<StepTimes>(table.f64)};
+        loaded = {{table.id, table.date, ""}, std::bit_cast<StepTimes>(table.f32), std::bit_cast<StepTimes>(table.f64)};
     } catch (const UnreadableFile& refusal) {
         loaded.in_use.refusal = refusal.what();
     }
@@ -165,8 +163,10 @@ std::string tuning_path() {
     std::string name = "tuning";
     for (const char c : fmt::format("-{}-{}", cpu_name(), host::kernels<double>().instruction_set)) {
         const unsigned char letter = static_cast<unsigned char>(c);
-        if (std::isalnum(letter)) name += static_cast<char>(std::tolower(letter));
-        else if (name.back() != '-') name += '-';
+        if (std::isalnum(letter))
+            name += static_cast<char>(std::tolower(letter));
+        else if (name.back() != '-')
+            name += '-';
     }
     return folder + "/" + name + ".json";
 }
@@ -176,8 +176,9 @@ TuningTable built_in_tuning(const Context<Host>& ctx) {
     char date[16] = "";
     std::tm day{};
     std::strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
-    return {version(), cpu_name(), host::kernels<double>().instruction_set, ctx.threads(), date,
-            listed(f32_times), listed(f64_times), {}, 0};
+    return {version(),         cpu_name(), host::kernels<double>().instruction_set,
+            ctx.threads(),     date,       listed(f32_times),
+            listed(f64_times), {},         0};
 }
 
 }  // namespace quoin
