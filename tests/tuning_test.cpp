@@ -186,7 +186,7 @@ TEST_F(TuningTest, APlanGivesTheSameBitsWithoutItsTable) {
             use(path());
             const Plan plan = plan_qr<double>(ctx, m, n, {.q = q});
             const auto r_of = [&] {
-                Matrix<double> copied(m, n);
+                Matrix<double> copied(A.rows(), A.cols());
                 copy<double>(ctx, std::as_const(A).view(), copied.view());
                 return qr<double>(ctx, std::move(copied), plan).r(ctx);
             };

@@ -36,8 +36,8 @@ struct TuningTable {
     std::string cpu, kernels;
     int threads = 0;   ///< in the measurements; the table serves any number of threads
     std::string date;  ///< "2026-11-30"
-    /// ns of one core, by step_time_names; threaded_flops in flops. Times of a table that is used are within a factor of
-    /// 100 of the built-in ones.
+    /// ns of one core, by step_time_names; threaded_flops in flops. A table that is used has times within a factor
+    /// of 100 of the built-in ones.
     std::array<double, step_time_count> f32 = {}, f64 = {};
     std::vector<TunedCase> cases;
     std::uint32_t id = 0;  ///< CRC-32 of the file; set by load_tuning and save_tuning
@@ -46,7 +46,7 @@ struct TuningTable {
 /// Returns the built-in times as a table for this machine, today, without cases.
 TuningTable built_in_tuning(const Context<Host>& ctx);
 
-/// What `tune` measures.
+/// Extent of a measurement.
 struct TuneOptions {
     double seconds = 60;  ///< about; measuring ends then
     double flops = 5e8;   ///< of the largest cases: mn min(m, n)
@@ -77,7 +77,7 @@ void fit_tuning(TuningTable& table);
 struct TunedChoice {
     TunedCase measured;
     Method built_in, tuned;
-    double ratio;  ///< seconds of `built_in` over those of `tuned`
+    double ratio;  ///< of their times, `built_in` over `tuned`
 };
 /// Returns these cases among the table's own.
 std::vector<TunedChoice> changed_choices(const TuningTable& table);

@@ -19,7 +19,7 @@ namespace {
 /// How a plan is chosen beyond its options.
 struct Choice {
     bool panels_on_host = false;
-    bool built_in = false;  ///< `Auto` compares the built-in times, not those of the user's table
+    bool built_in = false;  ///< `Auto` compares the built-in times, whatever table the user has
 };
 
 template <class D>

@@ -19,7 +19,7 @@ namespace quoin {
 namespace {
 
 constexpr QForm every_form[] = {QForm::None, QForm::Explicit, QForm::Reflectors, QForm::Any};
-constexpr Index most_entries = 20'000'000, columns_of_c = 16;
+constexpr Index most_entries = 20'000'000, most_columns_of_c = 16;
 
 double seconds_of_thread() {
     timespec t;
@@ -44,7 +44,7 @@ public:
         : ctx_(ctx),
           case_(measured),
           A_(measured.rows, measured.cols),
-          C_(measured.rows, std::min(measured.cols, columns_of_c)) {
+          C_(measured.rows, std::min(measured.cols, most_columns_of_c)) {
         std::uint64_t state = 1;
         for (Matrix<T>* const X : {&A_, &C_}) {
             for (Index j = 0; j < X->cols(); ++j)
@@ -131,7 +131,7 @@ void measure_shape(Context<Host>& ctx, Index m, Index n, bool close_alone, std::
 
 constexpr std::size_t fitted = step_time_count - 1;  // threaded_flops stays
 /// log(time / built-in time) of each time.
-using Factors = std::array<double, fitted>;
+using LogFactors = std::array<double, fitted>;
 
 template <class T>
 std::array<double, step_time_count> built_in_times() {
@@ -139,9 +139,9 @@ std::array<double, step_time_count> built_in_times() {
 }
 
 template <class T>
-Factors log_factors(const std::array<double, step_time_count>& times) {
+LogFactors log_factors(const std::array<double, step_time_count>& times) {
     const auto usual = built_in_times<T>();
-    Factors theta{};
+    LogFactors theta{};
     for (std::size_t i = 0; i < fitted; ++i)
         if (usual[i] > 0) theta[i] = std::log(times[i] / usual[i]);
     return theta;
@@ -151,12 +151,12 @@ Factors log_factors(const std::array<double, step_time_count>& times) {
 /// most a half, so that no single case decides.
 struct ModelledCase {
     const TunedCase* measured;
-    std::array<Factors, tuned_methods.size()> parts{};
+    std::array<LogFactors, tuned_methods.size()> parts{};
     std::array<double, tuned_methods.size()> loss{};
 
     bool has(std::size_t method) const { return measured->seconds[method] > 0; }
     /// Returns the method of least time.
-    std::size_t choice(const Factors& theta) const {
+    std::size_t choice(const LogFactors& theta) const {
         std::size_t best = 0;
         double least = std::numeric_limits<double>::infinity();
         for (std::size_t k = 0; k < parts.size(); ++k) {
@@ -169,7 +169,7 @@ struct ModelledCase {
         }
         return best;
     }
-    double lost(const Factors& theta) const { return loss[choice(theta)]; }
+    double lost(const LogFactors& theta) const { return loss[choice(theta)]; }
 };
 
 /// Returns the cases of type T in which methods were compared.
@@ -204,9 +204,9 @@ class Loss {
 public:
     explicit Loss(const std::vector<const ModelledCase*>& cases) : cases_(cases) {}
 
-    double operator()(const Factors& theta, Factors* gradient) const {
+    double operator()(const LogFactors& theta, LogFactors* gradient) const {
         constexpr double smoothed_over = 0.07, lambda = 0.3;
-        Factors factor{};
+        LogFactors factor{};
         double total = 0;
         for (std::size_t i = 0; i < fitted; ++i) {
             factor[i] = std::exp(theta[i]);
@@ -244,12 +244,12 @@ private:
 };
 
 /// Minimises the loss by gradient descent from the built-in times, within a factor of 4.
-Factors descend(const Loss& loss) {
+LogFactors descend(const Loss& loss) {
     constexpr double limit = 1.4;
-    Factors theta{}, gradient{};
+    LogFactors theta{}, gradient{};
     double value = loss(theta, &gradient), step = 0.1;
     for (int iteration = 0; iteration < 100 && step > 1e-5;) {
-        Factors next = theta;
+        LogFactors next = theta;
         for (std::size_t i = 0; i < fitted; ++i) next[i] = std::clamp(theta[i] - step * gradient[i], -limit, limit);
         if (loss(next, nullptr) >= value) {
             step /= 2;
@@ -284,7 +284,7 @@ void fit(const TuningTable& table, std::array<double, step_time_count>& times) {
     constexpr std::size_t folds = 8;
     std::vector<double> saved(shape.empty() ? 0 : shape.back() + 1);
     for (std::size_t fold = 0; fold < folds; ++fold) {
-        const Factors theta = fitted_to([&](std::size_t s) { return s % folds != fold; });
+        const LogFactors theta = fitted_to([&](std::size_t s) { return s % folds != fold; });
         for (std::size_t i = 0; i < all.size(); ++i)
             if (shape[i] % folds == fold) saved[shape[i]] += all[i].lost({}) - all[i].lost(theta);
     }
@@ -295,7 +295,7 @@ void fit(const TuningTable& table, std::array<double, step_time_count>& times) {
     }
     // by two standard errors, which noise alone seldom gives
     if (!(sum > 2 * std::sqrt(squares))) return;
-    const Factors theta = fitted_to([](std::size_t) { return true; });
+    const LogFactors theta = fitted_to([](std::size_t) { return true; });
     for (std::size_t i = 0; i < fitted; ++i) times[i] *= std::exp(theta[i]);
 }
 
