@@ -54,16 +54,19 @@ void print_table(const TuningTable& table, const std::string& path, bool json) {
             const double factor = (*times)[i] / (*usual)[i];
             if (std::abs(factor - 1) > 0.02) text += fmt::format("  {} x {:.2f}\n", step_time_names()[i], factor);
         }
-        fmt::print("{}: {}\n{}", scalar, text.empty() ? "the built-in times serve this machine" : "times changed", text);
+        fmt::print("{}: {}\n{}", scalar, text.empty() ? "the built-in times serve this machine" : "times changed",
+                   text);
     }
     if (choices.empty()) return;
-    fmt::print("\n{:>18} {:<5} {:<11} {:<15} {:<15} {:>5}\n", "rows x columns", "type", "Q", "built-in", "tuned", "ratio");
+    fmt::print("\n{:>18} {:<5} {:<11} {:<15} {:<15} {:>5}\n", "rows x columns", "type", "Q", "built-in", "tuned",
+               "ratio");
     for (const TunedChoice& c : choices)
-        fmt::print("{:>18} {:<5} {:<11} {:<15} {:<15} {:>5.2f}\n", fmt::format("{}x{}", c.measured.rows, c.measured.cols),
-                   to_string(c.measured.scalar), to_string(c.measured.q), to_string(c.built_in), to_string(c.tuned),
-                   c.ratio);
-    fmt::print("\nAuto chooses another method in {} of the {} cases; the built-in choice takes {:.2f} of its time there\n",
-               choices.size(), table.cases.size(), ratio);
+        fmt::print("{:>18} {:<5} {:<11} {:<15} {:<15} {:>5.2f}\n",
+                   fmt::format("{}x{}", c.measured.rows, c.measured.cols), to_string(c.measured.scalar),
+                   to_string(c.measured.q), to_string(c.built_in), to_string(c.tuned), c.ratio);
+    fmt::print(
+        "\nAuto chooses another method in {} of the {} cases; the built-in choice takes {:.2f} of its time there\n",
+        choices.size(), table.cases.size(), ratio);
 }
 
 void show(const std::string& path, bool json) {
@@ -110,7 +113,8 @@ void measure(const TuneArguments& arguments, const std::string& path) {
 
 void run_tune(const TuneArguments& arguments) {
     if (arguments.common.device == Device::Cuda)
-        throw InvalidArgument("a GPU's methods are chosen by shape alone, so there are no times to tune: use --device host");
+        throw InvalidArgument(
+            "a GPU's methods are chosen by shape alone, so there are no times to tune: use --device host");
     const std::string path = tuning_path();
     if (arguments.show) return show(path, arguments.common.json);
     if (!arguments.reset) return measure(arguments, path);
@@ -130,11 +134,15 @@ void add_tune(CLI::App& program) {
         "Measure this CPU in a minute, so that Auto chooses the methods that are fastest here.\n"
         "\n"
         "Times the methods on random shapes for which the built-in times of two methods are close, fits the times of\n"
-        "their steps, and writes them to a table in $XDG_CONFIG_HOME/quoin or ~/.config/quoin. Later runs, also of the\n"
+        "their steps, and writes them to a table in $XDG_CONFIG_HOME/quoin or ~/.config/quoin. Later runs, also of "
+        "the\n"
         "library and in Python, choose by it. The built-in times stay unless the fitted ones choose better for shapes\n"
         "that were not fitted. Ctrl-C ends the measurement, and the table has what was measured until then.");
-    CLI::Option* const thorough = command.add_flag("--thorough", arguments->thorough, "Measure for ten minutes, and larger matrices");
-    CLI::Option* const show = command.add_flag("--show", arguments->show, "Print the table, the choices that it changes, and the ratio of times measured for them;\nor why it is not used");
+    CLI::Option* const thorough =
+        command.add_flag("--thorough", arguments->thorough, "Measure for ten minutes, and larger matrices");
+    CLI::Option* const show = command.add_flag("--show", arguments->show,
+                                               "Print the table, the choices that it changes, and the ratio of times "
+                                               "measured for them;\nor why it is not used");
     CLI::Option* const reset = command.add_flag("--reset", arguments->reset, "Remove the table");
     show->excludes(thorough)->excludes(reset);
     reset->excludes(thorough);
@@ -145,7 +153,8 @@ void add_tune(CLI::App& program) {
         "          quoin tune --show\n"
         "          QUOIN_TUNING=off quoin plan 3000x500       by the built-in times\n"
         "          QUOIN_TUNING=mine.json quoin tune          another file, to write and to read\n\n"
-        "A table belongs to one CPU model, kernel set and version of Quoin. It changes methods, and so the last bits of\n"
+        "A table belongs to one CPU model, kernel set and version of Quoin. It changes methods, and so the last bits "
+        "of\n"
         "results; a plan that was made with it gives the same bits elsewhere.");
     command.callback([arguments] { run_tune(*arguments); });
 }

@@ -36,7 +36,8 @@ void expect_factors(const Matrix<T>& A, const std::string& directory) {
 
 TEST_F(Cli, EveryHelpTeaches) {
     const std::string program = quoin_run("--help").out;
-    for (const std::string command : {"factor", "lstsq", "svd", "rpca", "lyapunov", "plan", "info", "bench", "demo"}) {
+    for (const std::string command :
+         {"factor", "lstsq", "svd", "rpca", "lyapunov", "plan", "info", "tune", "bench", "demo"}) {
         EXPECT_NE(program.find("\n  " + command + " "), std::string::npos) << command;
         const Outcome help = quoin_run(command + " --help");
         EXPECT_EQ(help.exit_code, 0);
@@ -117,6 +118,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                      common + factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},
+        {"tune", "thorough show reset device " + common},
         {"rpca",
          "out method noise route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " + common +
              reading +
@@ -416,7 +418,7 @@ TEST_F(Cli, PlanAsTextAndJson) {
         "rows cols dtype device threads method fallback q pivots panel_width inner_block compact_wy keep_s full_t "
         "arithmetic "
         "reorthogonalization gram_schmidt_panel "
-        "leaf_rows domain_leaves fan_in reconstruct_rows workspace_bytes flops bytes_moved");
+        "leaf_rows domain_leaves fan_in reconstruct_rows tuning workspace_bytes flops bytes_moved tuning_refusal");
     EXPECT_EQ(json_keys(json.out), (std::vector<std::string>{std::istream_iterator<std::string>(keys), {}}));
 }
 
@@ -450,7 +452,9 @@ TEST_F(Cli, PlanPrintsTheLibrarysPlan) {
             {"full_t", quoted(to_string(full_t.route))},
             {"arithmetic", quoted(to_string(plan.arithmetic))},
             {"reorthogonalization", quoted(to_string(plan.gram_schmidt().reorthogonalization))},
-            {"gram_schmidt_panel", quoted(to_string(plan.gram_schmidt().panel))}};
+            {"gram_schmidt_panel", quoted(to_string(plan.gram_schmidt().panel))},
+            {"tuning", quoted("built-in")},
+            {"tuning_refusal", "null"}};
         for (const auto& [key, value] : names) EXPECT_EQ(json_value(out, key), value) << key;
         const std::pair<const char*, Index> sizes[] = {{"rows", 90000},
                                                        {"cols", 60},
@@ -515,7 +519,8 @@ TEST_F(Cli, PlanRefusesOptionsOutsideTheirDomain) {
 TEST_F(Cli, Info) {
     const Outcome text = quoin_run("info");
     EXPECT_EQ(text.exit_code, 0) << text.err;
-    for (const std::string expected : {"CPU", "cores", "threads", "caches", "memory", "kernels", "BLAS", "GPU"})
+    for (const std::string expected :
+         {"CPU", "cores", "threads", "caches", "memory", "kernels", "BLAS", "tuning", "GPU"})
         EXPECT_NE(text.out.find("\n" + expected), std::string::npos) << text.out;
     EXPECT_NE(text.out.find(build_info().blas), std::string::npos);
     EXPECT_NE(text.out.find(build_info().blas_warning), std::string::npos);
@@ -529,6 +534,59 @@ TEST_F(Cli, Info) {
     EXPECT_GT(json_number(json.out, "cores"), 0);
     EXPECT_GT(json_number(json.out, "memory_bytes"), json_number(json.out, "memory_available_bytes"));
     EXPECT_GE(json_number(json.out, "gpus"), 0);
+}
+
+// ---- tune -----------------------------------------------------------------------------------------------------------
+
+/// A table in which updates by panels are slow is named by plan, info and --show; one of another CPU is refused by all
+/// three in a sentence, and `--reset` removes it.
+TEST_F(Cli, TuneShowsAndRemovesTheTable) {
+    setenv("QUOIN_TUNING", "table.json", 1);
+    TuningTable table = built_in_tuning(Context<Host>(2));
+    for (std::size_t i = 24; i < 30; ++i) table.f64.at(i) *= 50;  // panel and update
+    table.cases = {{3000, 500, ScalarKind::F64, QForm::Any, {1, 4, 1, 1}}};
+    save_tuning(table, "table.json");
+    const std::string id = fmt::format("{:08x}", table.id);
+    for (const std::string line : {"plan 3000x500 --q any", "plan 3000x500 --q any --json", "info", "info --json",
+                                   "tune --show", "tune --show --json"}) {
+        const Outcome outcome = quoin_run(line);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_NE(outcome.out.find(id), std::string::npos) << outcome.out;
+    }
+    EXPECT_NEAR(json_number(quoin_run("tune --show --json").out, "ratio"), 4, 1e-12);
+    EXPECT_NE(quoin_run("tune --show").out.find("update.flop x 50.00"), std::string::npos);
+
+    table.cpu = "Z80";
+    save_tuning(table, "table.json");
+    for (const std::string line :
+         {"plan 3000x500", "plan 3000x500 --json", "info", "info --json", "tune --show", "tune --show --json"}) {
+        const Outcome outcome = quoin_run(line);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_NE(outcome.out.find("table.json: was measured on Z80"), std::string::npos) << outcome.out;
+    }
+    EXPECT_EQ(quoin_run("factor missing.npy --out o").err.find("Z80"), std::string::npos);
+
+    EXPECT_EQ(quoin_run("tune --reset").out, "removed table.json\n");
+    EXPECT_FALSE(fs::exists("table.json"));
+    EXPECT_EQ(quoin_run("tune --reset --json").out, "{\"path\": \"table.json\", \"removed\": false}\n");
+    expect_error(quoin_run("tune --device cuda"), exit_code_of(ErrorCode::InvalidArgument), {"a GPU", "--device host"});
+    EXPECT_EQ(quoin_run("tune --show --reset").exit_code, usage_error);
+    setenv("QUOIN_TUNING", "off", 1);
+}
+
+TEST_F(Cli, AnInterruptedTuneKeepsWhatItMeasured) {
+    setenv("QUOIN_TUNING", "folder/table.json", 1);
+    Process process({"tune"});
+    process.wait_until_caught(SIGINT);
+    process.wait_until_used(1);
+    process.send(SIGINT);
+    const Outcome stopped = process.wait();
+    EXPECT_EQ(stopped.exit_code, 128 + SIGINT);
+    EXPECT_NE(stopped.err.find("before the interruption"), std::string::npos) << stopped.err;
+    const Outcome shown = quoin_run("tune --show --json");
+    EXPECT_GT(json_number(shown.out, "cases"), 0) << shown.out;
+    EXPECT_EQ(json_value(shown.out, "refusal"), "null") << shown.out;
+    setenv("QUOIN_TUNING", "off", 1);
 }
 
 // ---- factor ---------------------------------------------------------------------------------------------------------

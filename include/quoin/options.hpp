@@ -286,7 +286,8 @@ struct Report {
     double residual = -1;       ///< ‖A − QR‖_F / ‖A‖_F, with Options::verify
 };
 
-/// Chooses method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing.
+/// Chooses method, tree and block sizes for an m×n matrix. Pure: touches no data, allocates nothing. The first choice
+/// of Auto in a process reads the table of `quoin tune`, if there is one (quoin/tuning.hpp).
 ///
 /// Throws InvalidArgument for negative sizes and for options outside their domain (leaf_rows below panel_width, fan_in
 /// of 1, CholeskyQR or Gram-Schmidt of a wide matrix, reflectors of Gram-Schmidt, an arithmetic that the method, type

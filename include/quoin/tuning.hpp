@@ -36,8 +36,8 @@ struct TuningTable {
     std::string cpu, kernels;
     int threads = 0;   ///< in the measurements; the table serves any number of threads
     std::string date;  ///< "2026-11-30"
-    /// ns of one core, by step_time_names; threaded_flops in flops. Times of a table that is used are within a factor of
-    /// 100 of the built-in ones.
+    /// ns of one core, by step_time_names; threaded_flops in flops. A table that is used has times within a factor
+    /// of 100 of the built-in ones.
     std::array<double, step_time_count> f32 = {}, f64 = {};
     std::vector<TunedCase> cases;
     std::uint32_t id = 0;  ///< CRC-32 of the file; set by load_tuning and save_tuning
@@ -46,37 +46,40 @@ struct TuningTable {
 /// Returns the built-in times as a table for this machine, today, without cases.
 TuningTable built_in_tuning(const Context<Host>& ctx);
 
+/// Extent of a measurement.
 struct TuneOptions {
-    double seconds = 60;   ///< about; measuring ends then
-    double flops = 5e8;    ///< of the largest cases: mn min(m, n)
+    double seconds = 60;  ///< about; measuring ends then
+    double flops = 5e8;   ///< of the largest cases: mn min(m, n)
     /// Rows and columns to measure; empty: shapes at random for which the built-in times of two methods are close.
-    std::vector<std::pair<Index, Index>> shapes;
-    std::function<void(double)> progress;  ///< called with the fraction done, if set
+    std::vector<std::pair<Index, Index>> shapes = {};
+    std::function<void(double)> progress = {};  ///< called with the fraction done, if set
 };
 /// Measures this CPU with the context's threads, and returns a table fitted to it.
 ///
 /// Times every method that `Auto` compares, the fastest of several alternating runs. `request_stop` ends the
-/// measurement, and the table is fitted to the cases measured so far. It takes memory for three matrices of the largest
-/// case, at most 0.5 GB.
+/// measurement, and the table is fitted to the cases measured so far. Random shapes take at most 0.5 GB of memory.
 ///
 ///     Context<Host> ctx;
-///     save_tuning(tune(ctx), tuning_path());
+///     TuningTable table = tune(ctx);
+///     save_tuning(table, tuning_path());
 TuningTable tune(Context<Host>& ctx, const TuneOptions& options = {});
 
 /// Fits the times of `table` to its cases.
 ///
-/// The cost is the mean over the cases of the time lost to the best method, the choice by modelled times being smoothed
-/// over 7%, plus λ times the squares of log(time/built-in time). Gradient descent starts at the built-in times. λ comes
-/// from a cross-validation over shapes. The built-in times stay unless the fit loses less on shapes that it has not
-/// seen.
+/// Minimises the sum over the cases of the time that the choice loses to the best method, as a share of the best time,
+/// plus 0.3 times the squares of log(time / built-in time). The choice by modelled times is smoothed over 7%. The
+/// built-in times stay unless fits to seven eighths of the shapes save time on the remaining ones, by two standard
+/// errors. A least-squares fit of the times themselves chooses worse: the model of a step is less exact than the
+/// differences of methods (docs/notes/tried.md).
 void fit_tuning(TuningTable& table);
 
 /// A case for which a table and the built-in times choose different methods.
 struct TunedChoice {
     TunedCase measured;
     Method built_in, tuned;
-    double ratio;  ///< seconds of `built_in` over those of `tuned`
+    double ratio;  ///< of their times, `built_in` over `tuned`
 };
+/// Returns these cases among the table's own.
 std::vector<TunedChoice> changed_choices(const TuningTable& table);
 
 /// Writes the table as JSON. Creates the folders of `path`. Sets table.id. Throws UnwritableFile.
@@ -95,7 +98,7 @@ std::string tuning_name(std::uint32_t id);
 struct TuningInUse {
     std::uint32_t id = 0;  ///< 0: built-in
     std::string date;
-    std::string refusal;  ///< why the file at tuning_path() is not used, in one sentence; "" if it is, or is not looked for
+    std::string refusal;  ///< why the file at tuning_path() is not used, in one sentence; "" if there is no reason
 };
 /// Returns what the first plan of this process found. Reads the file if there was no plan yet.
 const TuningInUse& tuning_in_use();

@@ -270,6 +270,7 @@ class Plan(NamedTuple):
     domain_leaves: int
     fan_in: int
     reconstruct_rows: int
+    tuning: str
     workspace_bytes: float
     flops: float
     bytes_moved: float

@@ -93,19 +93,19 @@ void require_plausible(const Times& times, const StepTimes& built_in, const char
     }
 }
 
-struct Loaded {
+struct TimesInUse {
     TuningInUse in_use;
     StepTimes f32 = f32_times, f64 = f64_times;
 };
 
-Loaded load() {
-    Loaded loaded;
+TimesInUse read_times() {
+    TimesInUse read;
     const std::string choice = environment_choice(), folder = tuning_folder();
-    if (choice == "off") return loaded;
+    if (choice == "off") return read;
     // a user without tables pays for this call alone
-    if (choice.empty() && (folder.empty() || access(folder.c_str(), R_OK) != 0)) return loaded;
+    if (choice.empty() && (folder.empty() || access(folder.c_str(), R_OK) != 0)) return read;
     const std::string path = tuning_path();
-    if (choice.empty() && access(path.c_str(), F_OK) != 0) return loaded;
+    if (choice.empty() && access(path.c_str(), F_OK) != 0) return read;
     try {
         const TuningTable table = load_tuning(path);
         const auto identity = [](const std::string& cpu, const std::string& kernels, const std::string& version) {
@@ -117,17 +117,15 @@ Loaded load() {
             throw UnreadableFile(path, fmt::format("was measured on {}, and this is {}", of_table, here));
         require_plausible(table.f32, f32_times, "f32", path);
         require_plausible(table.f64, f64_times, "f64", path);
-        loaded = {{table.id, table.date, ""},
-                  std::bit_cast<StepTimes>(table.f32),
-                  std::bit_cast<StepTimes>(table.f64)};
+        read = {{table.id, table.date, ""}, std::bit_cast<StepTimes>(table.f32), std::bit_cast<StepTimes>(table.f64)};
     } catch (const UnreadableFile& refusal) {
-        loaded.in_use.refusal = refusal.what();
+        read.in_use.refusal = refusal.what();
     }
-    return loaded;
+    return read;
 }
 
-Loaded& loaded() {
-    static Loaded once = load();
+TimesInUse& times_in_use() {
+    static TimesInUse once = read_times();
     return once;
 }
 
@@ -137,13 +135,13 @@ const StepTimes& Tuning<Host>::built_in_step_times(ScalarKind scalar) {
     return *entry_for(scalar, &f32_times, &f64_times);
 }
 const StepTimes& Tuning<Host>::step_times(ScalarKind scalar) {
-    return *entry_for(scalar, &loaded().f32, &loaded().f64);
+    return *entry_for(scalar, &times_in_use().f32, &times_in_use().f64);
 }
-std::uint32_t Tuning<Host>::table_id() { return loaded().in_use.id; }
-void Tuning<Host>::read_table_again() { loaded() = load(); }
+std::uint32_t Tuning<Host>::table_id() { return times_in_use().in_use.id; }
+void Tuning<Host>::read_table_again() { times_in_use() = read_times(); }
 
 std::string tuning_name(std::uint32_t id) { return id == 0 ? "built-in" : fmt::format("{:08x}", id); }
-const TuningInUse& tuning_in_use() { return loaded().in_use; }
+const TuningInUse& tuning_in_use() { return times_in_use().in_use; }
 
 std::span<const std::string> step_time_names() {
     static const auto names = [] {
@@ -165,8 +163,10 @@ std::string tuning_path() {
     std::string name = "tuning";
     for (const char c : fmt::format("-{}-{}", cpu_name(), host::kernels<double>().instruction_set)) {
         const unsigned char letter = static_cast<unsigned char>(c);
-        if (std::isalnum(letter)) name += static_cast<char>(std::tolower(letter));
-        else if (name.back() != '-') name += '-';
+        if (std::isalnum(letter))
+            name += static_cast<char>(std::tolower(letter));
+        else if (name.back() != '-')
+            name += '-';
     }
     return folder + "/" + name + ".json";
 }
@@ -176,8 +176,9 @@ TuningTable built_in_tuning(const Context<Host>& ctx) {
     char date[16] = "";
     std::tm day{};
     std::strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
-    return {version(), cpu_name(), host::kernels<double>().instruction_set, ctx.threads(), date,
-            listed(f32_times), listed(f64_times), {}, 0};
+    return {version(),         cpu_name(), host::kernels<double>().instruction_set,
+            ctx.threads(),     date,       listed(f32_times),
+            listed(f64_times), {},         0};
 }
 
 }  // namespace quoin

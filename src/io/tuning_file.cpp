@@ -77,9 +77,10 @@ Number number_in(const std::string& word) {
 
 }  // namespace
 
-std::string tuning_text(const TuningTable& table) {
+std::string tuning_text(TuningTable& table) {
     const std::string text = checked_text(table);
-    return fmt::format("{}{}{:08x}\"\n}}\n", text, last_member, crc32(text));
+    table.id = crc32(text);
+    return fmt::format("{}{}{:08x}\"\n}}\n", text, last_member, table.id);
 }
 
 TuningTable parse_tuning(const std::string& text, const std::string& path) {
@@ -106,7 +107,6 @@ TuningTable parse_tuning(const std::string& text, const std::string& path) {
             if (q == to_string(form)) c.q = form;
         for (double& seconds : c.seconds) seconds = number_in<double>(words.next());
     }
-    table.id = crc32(checked);
     // a table's text is unique: any other text differs from what is written of what was read
     if (tuning_text(table) != text) throw UnreadableFile(path, "is no table of `quoin tune`, or was changed since");
     return table;
@@ -119,9 +119,7 @@ namespace quoin {
 void save_tuning(TuningTable& table, const std::string& path) {
     std::error_code ignored;  // writing says what is wrong
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-    const std::string text = io::tuning_text(table);
-    io::write_text(path, text);
-    table.id = io::parse_tuning(text, path).id;
+    io::write_text(path, io::tuning_text(table));
 }
 
 TuningTable load_tuning(const std::string& path) {

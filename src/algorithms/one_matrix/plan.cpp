@@ -19,7 +19,7 @@ namespace {
 /// How a plan is chosen beyond its options.
 struct Choice {
     bool panels_on_host = false;
-    bool built_in = false;  ///< `Auto` compares the built-in times, not those of the user's table
+    bool built_in = false;  ///< `Auto` compares the built-in times, whatever table the user has
 };
 
 template <class D>
@@ -230,8 +230,8 @@ template <class T, class D>
 Plan cheapest_plan(Index m, Index n, const Options& options, Choice choice) {
     const std::span<const Method> methods = compared_methods<D>(m, n, scalar_kind<T>, options.q);
     if (methods.size() == 1) return laid_out<T, D>(m, n, options, methods[0], choice.panels_on_host);
-    const StepTimes& times = choice.built_in ? Tuning<D>::built_in_step_times(scalar_kind<T>)
-                                             : Tuning<D>::step_times(scalar_kind<T>);
+    const StepTimes& times =
+        choice.built_in ? Tuning<D>::built_in_step_times(scalar_kind<T>) : Tuning<D>::step_times(scalar_kind<T>);
     Plan best;
     double least = std::numeric_limits<double>::infinity();
     for (const Method method : methods) {
@@ -446,8 +446,8 @@ std::string to_string(const Plan& plan) {
     return text;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                            \
-    template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options); \
+#define QUOIN_INSTANTIATE(T, D)                                                                  \
+    template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options);                       \
     template Plan plan_by_built_in_times<T, D>(const Context<D>&, Index, Index, const Options&); \
     template Plan study::plan_with_panels_on_host<T, D>(const Context<D>&, Index, Index, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)

@@ -19,7 +19,7 @@ namespace quoin {
 namespace {
 
 constexpr QForm every_form[] = {QForm::None, QForm::Explicit, QForm::Reflectors, QForm::Any};
-constexpr Index most_entries = 20'000'000, columns_of_c = 16;
+constexpr Index most_entries = 20'000'000, most_columns_of_c = 16;
 
 double seconds_of_thread() {
     timespec t;
@@ -41,7 +41,10 @@ template <class T>
 class CaseTimer {
 public:
     CaseTimer(Context<Host>& ctx, TunedCase& measured)
-        : ctx_(ctx), case_(measured), A_(measured.rows, measured.cols), C_(measured.rows, std::min(measured.cols, columns_of_c)) {
+        : ctx_(ctx),
+          case_(measured),
+          A_(measured.rows, measured.cols),
+          C_(measured.rows, std::min(measured.cols, most_columns_of_c)) {
         std::uint64_t state = 1;
         for (Matrix<T>* const X : {&A_, &C_}) {
             for (Index j = 0; j < X->cols(); ++j)
@@ -128,7 +131,7 @@ void measure_shape(Context<Host>& ctx, Index m, Index n, bool close_alone, std::
 
 constexpr std::size_t fitted = step_time_count - 1;  // threaded_flops stays
 /// log(time / built-in time) of each time.
-using Factors = std::array<double, fitted>;
+using LogFactors = std::array<double, fitted>;
 
 template <class T>
 std::array<double, step_time_count> built_in_times() {
@@ -136,23 +139,24 @@ std::array<double, step_time_count> built_in_times() {
 }
 
 template <class T>
-Factors log_factors(const std::array<double, step_time_count>& times) {
+LogFactors log_factors(const std::array<double, step_time_count>& times) {
     const auto usual = built_in_times<T>();
-    Factors theta{};
+    LogFactors theta{};
     for (std::size_t i = 0; i < fitted; ++i)
         if (usual[i] > 0) theta[i] = std::log(times[i] / usual[i]);
     return theta;
 }
 
-/// A measured case: of each method the built-in time of each part, and the share of time that it loses to the best.
+/// A measured case: of each method the built-in time of each part, and the share of time that it loses to the best, at
+/// most a half, so that no single case decides.
 struct ModelledCase {
     const TunedCase* measured;
-    std::array<Factors, tuned_methods.size()> parts{};
+    std::array<LogFactors, tuned_methods.size()> parts{};
     std::array<double, tuned_methods.size()> loss{};
 
     bool has(std::size_t method) const { return measured->seconds[method] > 0; }
     /// Returns the method of least time.
-    std::size_t choice(const Factors& theta) const {
+    std::size_t choice(const LogFactors& theta) const {
         std::size_t best = 0;
         double least = std::numeric_limits<double>::infinity();
         for (std::size_t k = 0; k < parts.size(); ++k) {
@@ -165,6 +169,7 @@ struct ModelledCase {
         }
         return best;
     }
+    double lost(const LogFactors& theta) const { return loss[choice(theta)]; }
 };
 
 /// Returns the cases of type T in which methods were compared.
@@ -181,7 +186,7 @@ std::vector<ModelledCase> modelled_cases(const std::vector<TunedCase>& cases) {
             if (seconds > 0) best = std::min(best, seconds);
         for (std::size_t k = 0; k < tuned_methods.size(); ++k) {
             if (!made.has(k)) continue;
-            made.loss[k] = c.seconds[k] / best - 1;
+            made.loss[k] = std::min(0.5, c.seconds[k] / best - 1);
             const Plan plan = plan_by<T>(ctx, c, tuned_methods[k]);
             for (std::size_t i = 0; i < fitted; ++i) {
                 std::array<double, step_time_count> alone{};
@@ -197,16 +202,16 @@ std::vector<ModelledCase> modelled_cases(const std::vector<TunedCase>& cases) {
 /// The smoothed loss of the choices, and its gradient.
 class Loss {
 public:
-    Loss(const std::vector<const ModelledCase*>& cases, double lambda) : cases_(cases), lambda_(lambda) {}
+    explicit Loss(const std::vector<const ModelledCase*>& cases) : cases_(cases) {}
 
-    double operator()(const Factors& theta, Factors* gradient) const {
-        constexpr double smoothed_over = 0.07, most = 0.5;
-        Factors factor{};
+    double operator()(const LogFactors& theta, LogFactors* gradient) const {
+        constexpr double smoothed_over = 0.07, lambda = 0.3;
+        LogFactors factor{};
         double total = 0;
         for (std::size_t i = 0; i < fitted; ++i) {
             factor[i] = std::exp(theta[i]);
-            total += lambda_ * theta[i] * theta[i];
-            if (gradient) (*gradient)[i] = 2 * lambda_ * theta[i];
+            total += lambda * theta[i] * theta[i];
+            if (gradient) (*gradient)[i] = 2 * lambda * theta[i];
         }
         for (const ModelledCase* c : cases_) {
             std::array<double, tuned_methods.size()> time{}, weight{};
@@ -220,16 +225,15 @@ public:
                 if (!c->has(k)) continue;
                 weight[k] = std::pow(time[k] / least, -1 / smoothed_over);
                 weights += weight[k];
-                expected += weight[k] * std::min(most, c->loss[k]);
+                expected += weight[k] * c->loss[k];
             }
             expected /= weights;
             total += expected;
             if (!gradient) continue;
             for (std::size_t k = 0; k < time.size(); ++k) {
                 if (!c->has(k)) continue;
-                const double pull = -weight[k] / weights * (std::min(most, c->loss[k]) - expected) / smoothed_over;
-                for (std::size_t i = 0; i < fitted; ++i)
-                    (*gradient)[i] += pull * factor[i] * c->parts[k][i] / time[k];
+                const double pull = -weight[k] / weights * (c->loss[k] - expected) / smoothed_over;
+                for (std::size_t i = 0; i < fitted; ++i) (*gradient)[i] += pull * factor[i] * c->parts[k][i] / time[k];
             }
         }
         return total;
@@ -237,16 +241,15 @@ public:
 
 private:
     const std::vector<const ModelledCase*>& cases_;
-    double lambda_;
 };
 
 /// Minimises the loss by gradient descent from the built-in times, within a factor of 4.
-Factors descend(const Loss& loss) {
+LogFactors descend(const Loss& loss) {
     constexpr double limit = 1.4;
-    Factors theta{}, gradient{};
+    LogFactors theta{}, gradient{};
     double value = loss(theta, &gradient), step = 0.1;
     for (int iteration = 0; iteration < 100 && step > 1e-5;) {
-        Factors next = theta;
+        LogFactors next = theta;
         for (std::size_t i = 0; i < fitted; ++i) next[i] = std::clamp(theta[i] - step * gradient[i], -limit, limit);
         if (loss(next, nullptr) >= value) {
             step /= 2;
@@ -265,41 +268,34 @@ template <class T>
 void fit(const TuningTable& table, std::array<double, step_time_count>& times) {
     times = built_in_times<T>();
     const std::vector<ModelledCase> all = modelled_cases<T>(table.cases);
-    constexpr std::size_t folds = 4;
-    // shapes go to the folds in turn
-    std::vector<std::size_t> fold;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        const bool same = i > 0 && all[i].measured->rows == all[i - 1].measured->rows &&
-                          all[i].measured->cols == all[i - 1].measured->cols;
-        fold.push_back(i == 0 ? 0 : fold.back() + !same);
+    std::vector<std::size_t> shape;  // of each case, counted
+    for (const ModelledCase& c : all) {
+        const TunedCase* const last = shape.empty() ? nullptr : all[shape.size() - 1].measured;
+        const bool same = last && last->rows == c.measured->rows && last->cols == c.measured->cols;
+        shape.push_back(!last ? 0 : shape.back() + !same);
     }
-    const auto fitted_to = [&](auto belongs, double lambda) {
+    const auto fitted_to = [&](auto takes) {
         std::vector<const ModelledCase*> cases;
         for (std::size_t i = 0; i < all.size(); ++i)
-            if (belongs(fold[i] % folds)) cases.push_back(&all[i]);
-        return descend(Loss(cases, lambda));
+            if (takes(shape[i])) cases.push_back(&all[i]);
+        return descend(Loss(cases));
     };
-    double best_lambda = 0, most_saved = 0;
-    for (const double lambda : {0.1, 1.0}) {
-        // loss saved in each case by a fit to the other folds
-        double sum = 0, squares = 0;
-        for (std::size_t f = 0; f < folds; ++f) {
-            const Factors theta = fitted_to([&](std::size_t g) { return g != f; }, lambda);
-            for (std::size_t i = 0; i < all.size(); ++i) {
-                if (fold[i] % folds != f) continue;
-                const double saved = all[i].loss[all[i].choice({})] - all[i].loss[all[i].choice(theta)];
-                sum += saved;
-                squares += saved * saved;
-            }
-        }
-        // more than two standard errors of the sum
-        if (sum > 2 * std::sqrt(squares) && sum > most_saved) {
-            most_saved = sum;
-            best_lambda = lambda;
-        }
+    // the loss that fits to seven eighths of the shapes save for the remaining ones
+    constexpr std::size_t folds = 8;
+    std::vector<double> saved(shape.empty() ? 0 : shape.back() + 1);
+    for (std::size_t fold = 0; fold < folds; ++fold) {
+        const LogFactors theta = fitted_to([&](std::size_t s) { return s % folds != fold; });
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (shape[i] % folds == fold) saved[shape[i]] += all[i].lost({}) - all[i].lost(theta);
     }
-    if (best_lambda == 0) return;
-    const Factors theta = fitted_to([](std::size_t) { return true; }, best_lambda);
+    double sum = 0, squares = 0;
+    for (const double s : saved) {
+        sum += s;
+        squares += s * s;
+    }
+    // by two standard errors, which noise alone seldom gives
+    if (!(sum > 2 * std::sqrt(squares))) return;
+    const LogFactors theta = fitted_to([](std::size_t) { return true; });
     for (std::size_t i = 0; i < fitted; ++i) times[i] *= std::exp(theta[i]);
 }
 
@@ -320,7 +316,8 @@ TuningTable tune(Context<Host>& ctx, const TuneOptions& options) {
             if (elapsed >= 1) break;
             if (options.progress) options.progress(count == 0 ? elapsed : number(Index(i)) / number(Index(count)));
             const auto [m, n] = count > 0 ? options.shapes[i] : std::pair(drawn(32, 1e6), drawn(2, 4000));
-            if (count == 0 && (m * n > most_entries || number(m * n) * number(std::min(m, n)) > options.flops)) continue;
+            if (count == 0 && (m * n > most_entries || number(m * n) * number(std::min(m, n)) > options.flops))
+                continue;
             measure_shape<float>(ctx, m, n, count == 0, table.cases);
             measure_shape<double>(ctx, m, n, count == 0, table.cases);
         }
