@@ -89,6 +89,84 @@ TYPED_TEST(BatchTest, EveryClassAndShapeInOneMixedBatch) {
     }
 }
 
+/// Every result of a pivoted batch has the bits that its matrix has alone, and obeys the law for A P.
+TYPED_TEST(BatchTest, PivotedMatricesHaveTheBitsOfOneMatrix) {
+    using T = TypeParam;
+    std::vector<Matrix<T>> matrices;
+    Index turn = 0;
+    for (const Gallery matrix_class : gallery()) {
+        for (const auto& [m, n] : in_turn(shapes, turn++)) matrices.push_back(generate<T>(matrix_class, m, n));
+        matrices.push_back(generate<T>(matrix_class, 16, 8));
+    }
+    matrices.emplace_back(3, 0);
+    matrices.emplace_back(0, 3);
+    const auto A = this->of(matrices);
+    const Options pivoted{.pivoting = Pivoting{}};
+    const auto f = qr<T>(this->ctx, A, pivoted);
+    const Batch<T> R = f.r(this->ctx), Q = f.form_q(this->ctx),
+                   R_alone = qr<T>(this->ctx, A, {.q = QForm::None, .pivoting = Pivoting{}}).r(this->ctx);
+    for (Index b = 0; b < A.count(); ++b) {
+        const Matrix<T>& M = matrices[b];
+        SCOPED_TRACE(fmt::format("matrix {}, {}x{}", b, M.rows(), M.cols()));
+        const auto alone =
+            qr<T, Host>(this->ctx, M.view(), {.method = Method::BlockedHouseholder, .pivoting = Pivoting{}});
+        EXPECT_TRUE(same_bits<T>(R[b], alone.r(this->ctx).view()));
+        EXPECT_TRUE(same_bits<T>(Q[b], alone.form_q(this->ctx).view()));
+        const auto order = f.permutation(b), expected = alone.permutation();
+        EXPECT_TRUE(std::equal(order.begin(), order.end(), expected.begin(), expected.end()));
+        EXPECT_EQ(f.report(b).rank, alone.report().rank);
+        const auto without_q = qr<T, Host>(this->ctx, M.view(), {.q = QForm::None, .pivoting = Pivoting{}});
+        EXPECT_TRUE(same_bits<T>(R_alone[b], without_q.r(this->ctx).view()));
+        Matrix<T> AP(M.rows(), M.cols());
+        for (Index j = 0; j < M.cols(); ++j) std::copy_n(M.view().at(0, order[j]), M.rows(), AP.view().at(0, j));
+        EXPECT_LE(column_residual_error<T>(AP.view(), Q[b], R[b]), law);
+    }
+    EXPECT_TRUE(qr<T>(this->ctx, A).permutation(0).empty());
+}
+
+TYPED_TEST(BatchTest, PivotedSystemsOfAnyRank) {
+    using T = TypeParam;
+    std::vector<Matrix<T>> matrices;
+    for (const Gallery matrix_class : {Gallery::RandomNormal, Gallery::RankDeficientExact, Gallery::DuplicateColumns})
+        matrices.push_back(generate<T>(matrix_class, 30, 6));
+    const auto A = this->of(matrices);
+    const auto f = qr<T>(this->ctx, A, {.pivoting = Pivoting{}});
+    const Matrix<T> B = random_normal<T>(30, 2, 5);
+    const BatchView<const T> all(B.data(), 30, 2, 30, 0, 3);
+    const auto solved = least_squares<T>(this->ctx, f, all);
+    for (Index b = 0; b < 3; ++b) {
+        const auto alone = least_squares(
+            this->ctx,
+            qr<T, Host>(this->ctx, matrices[b].view(), {.method = Method::BlockedHouseholder, .pivoting = Pivoting{}}),
+            B.view());
+        EXPECT_TRUE(same_bits<T>(solved.X[b], alone.X.view()));
+        EXPECT_EQ(solved.ranks[b], alone.rank);
+        EXPECT_EQ(f.report(b).rank, b == 0 ? 6 : 3);
+    }
+}
+
+TYPED_TEST(BatchTest, PivotingWithLimitsOrInTheCallersMemoryIsRefused) {
+    using T = TypeParam;
+    const Matrix<T> all = random_normal<T>(8, 12);
+    const auto A = this->in(all, 4);
+    EXPECT_THROW(qr<T>(this->ctx, A, {.pivoting = Pivoting{.max_rank = 2}}), InvalidArgument);
+    EXPECT_THROW(qr<T>(this->ctx, A, {.pivoting = Pivoting{.relative_tolerance = 0.1}}), InvalidArgument);
+    const Options pivoted{.pivoting = Pivoting{}};
+    Batch<T> Q(this->ctx, 8, 4, 3), R(this->ctx, 4, 4, 3), tau(this->ctx, 4, 1, 3);
+    EXPECT_THROW(qr<T>(this->ctx, A, Q.view(), R.view(), pivoted), InvalidArgument);
+    EXPECT_THROW(qr_lapack<T>(this->ctx, A, Q.view(), tau.view(), pivoted), InvalidArgument);
+    EXPECT_THROW(least_squares<T>(this->ctx, A, A, {}, pivoted), InvalidArgument);
+    Matrix<T> bad = copy<T>(all.view());
+    bad(5, 6) = std::numeric_limits<T>::quiet_NaN();
+    try {
+        qr<T>(this->ctx, this->in(bad, 4), pivoted);
+        ADD_FAILURE() << "no NonFiniteEntry";
+    } catch (const NonFiniteEntry& e) {
+        EXPECT_TRUE(e.row == 5 && e.col == 2);
+        EXPECT_NE(std::string(e.what()).find("matrix 1"), std::string::npos) << e.what();
+    }
+}
+
 TYPED_TEST(BatchTest, AnyNumberOfMatricesOfOneShape) {
     using T = TypeParam;
     for (const auto& [m, n] : shapes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,8 @@ private:
 template <class T, class D>
 struct BatchedFactors;
 
-/// The factorizations A_b = Q_b R_b of a batch, k = min(m, n): R_b k×n, the thin Q_b m×k.
+/// The factorizations A_b = Q_b R_b of a batch, k = min(m, n): R_b k×n, the thin Q_b m×k. With Options::pivoting
+/// they are A_b P_b = Q_b R_b.
 ///
 /// Const members may be called from several threads, each with its own context. Outputs have the shapes named here, and
 /// any strides. Other shapes throw InvalidArgument.
@@ -83,6 +85,9 @@ public:
     /// Returns op(Q_b) C, with one C (m×p) for all matrices.
     Batch<T, D> apply_q(Context<D>& ctx, Op op, std::type_identity_t<MatrixView<const T, D>> C) const;
 
+    /// Returns p of A_b(:, p) = Q_b R_b, zero-based. Empty without pivoting.
+    std::span<const Index> permutation(Index b) const;
+
     /// Returns the report of matrix b.
     Report report(Index b) const;
 
@@ -101,7 +106,8 @@ private:
 /// matrix and the options, not on the other matrices, their number, or the number of threads. On the host the call
 /// blocks until done. On a GPU it blocks only if `check_finite` is true. Without `check_finite` the call can be
 /// captured into a CUDA graph, after a first call has allocated the memory. Takes any options of `qr`. With a `method`
-/// other than Auto and BlockedHouseholder, or with `verify`, each matrix is factored by a `qr` of its own.
+/// other than Auto and BlockedHouseholder, or with `verify` or `pivoting`, each matrix is factored by a `qr` of its
+/// own. Pivoting takes no limits in a batch; `report` has the rank of each matrix.
 ///
 /// Throws InvalidArgument, OutOfMemory, and NonFiniteEntry, which names the first matrix with NaN or Inf and its entry.
 /// With check_finite = false NaN and Inf propagate within their matrix.
@@ -116,7 +122,7 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<T, D> A, Options options = {}) {
 }
 
 /// Writes the thin Q_b (m×k) and R_b (k×n) of every matrix to the caller's memory and keeps nothing else. Writes only R
-/// if Q has no matrices. Bounds and errors are as above. Neither Q nor R may overlap A.
+/// if Q has no matrices. Bounds and errors are as above. Without `pivoting`. Neither Q nor R may overlap A.
 ///
 ///     qr(ctx, BatchView<const double>(a, 16, 8, 16, 128, count), BatchView<double>(q, 16, 8, 16, 128, count),
 ///        BatchView<double>(r, 8, 8, 8, 64, count));

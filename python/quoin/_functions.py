@@ -156,15 +156,16 @@ def qr(
         Whether NaN or Inf in `a` is an error; otherwise they propagate.
     pivoting : bool or {'greedy', 'randomized', 'strong'}
         Move columns of large norm to the front, as `scipy.linalg.qr` does: A[:, P] = Q R, and the diagonal of R shows
-        the rank. For one matrix, by method 'auto' or 'householder', in the modes 'reduced', 'complete' and 'r'. True
-        takes the largest remaining column, as LAPACK ('greedy'), or in a large matrix the pivots of a panel from a
-        random sketch, always the same one ('randomized'). 'strong' bounds R₁₁⁻¹R₁₂ by 2.
+        the rank. For one matrix, or for a stack, whose P has shape (..., N). By method 'auto' or 'householder', in the
+        modes 'reduced', 'complete' and 'r'. True takes the largest remaining column, as LAPACK ('greedy'), or in a
+        large matrix the pivots of a panel from a random sketch, always the same one ('randomized'). 'strong' bounds
+        R₁₁⁻¹R₁₂ by 2.
     positive : bool
         Make the diagonal of R non-negative, by the signs of R's rows and Q's columns. The QR of a matrix of full column
         rank is then unique. For one matrix, in the modes 'reduced', 'complete' and 'r'.
     rank, rtol, rtol_frobenius : optional
         With pivoting: the most columns of Q, and the tolerances of the columns that are left, as for `interpolative`.
-        K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete'.
+        K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete', and not of a stack.
     overwrite_a : bool
         SciPy's option, which has no effect: `a` is only read.
 
@@ -266,14 +267,18 @@ def _pivoted_qr(
     if mode == "complete" and any(limit is not None for limit in limits):
         raise InvalidArgument("rank, rtol and rtol_frobenius leave a thin Q: mode must be 'reduced' or 'r'")
     if is_ragged(a):
-        raise InvalidArgument("qr pivots one matrix, and this is a list of them")
+        raise InvalidArgument("qr pivots one matrix or a stack, and this is a list of them")
     labels = labels_of(a)
     a, place = located(labels.values)
     a = at_least_2d(to_float(a, "qr"))
-    if a.ndim > 2:
-        raise InvalidArgument(f"qr pivots one matrix, and this is an array of {a.ndim} dimensions")
-    pivots = pivoting_limits(kind, limits, min(a.shape))
+    pivots = pivoting_limits(kind, limits, min(a.shape[-2:]))
     where = place.where(n_threads)
+    if a.ndim > 2:
+        _require_any_signs(positive, f"an array of {a.ndim} dimensions")
+        batch = place.core.factor_stack(place.operand(a), method, _FORMS[mode], where, check_finite, False, pivots)
+        P = np.array(batch.permutations(), dtype=np.intp).reshape((*a.shape[:-2], a.shape[-1]))
+        R = place.give_back(batch.r(mode == "complete", where))
+        return (R, P) if mode == "r" else PivotedQRResult(place.give_back(batch.q(mode == "complete", where)), R, P)
     core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, pivots, positive)
     f = Factorization(core, place, n_threads)
     R, P = f.R, np.array(core.permutation, dtype=np.intp)

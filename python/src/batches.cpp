@@ -9,11 +9,15 @@ namespace {
 template <class T, class D, class Given>
 void bind_given(nb::module_& module, const std::string& suffix) {
     using namespace nb::literals;
-    module.def(
-        ("factor_" + suffix).c_str(),
-        [](const Given& a, const nb::object& method, const nb::object& q, const Where<D>& where, bool check_finite,
-           bool verify) { return Factorizations<T, D>(a, options_of(method, q, check_finite, verify), where); },
-        "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a, "verify"_a);
+    module.def(("factor_" + suffix).c_str(),
+               [](const Given& a, const nb::object& method, const nb::object& q, const Where<D>& where,
+                  bool check_finite, bool verify, const nb::object& pivoting) {
+                   Options options = options_of(method, q, check_finite, verify);
+                   options.pivoting = pivoting_of(pivoting);
+                   return Factorizations<T, D>(a, options, where);
+               },
+               "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a, "check_finite"_a, "verify"_a,
+               "pivoting"_a = nb::none());
     module.def(("lstsq_" + suffix).c_str(), &solve_batch<T, D, Given>, "a"_a.noconvert(), "b"_a.noconvert(), "solver"_a,
                "method"_a.none(), "where"_a, "check_finite"_a);
 }
@@ -31,6 +35,7 @@ void bind_batches(nb::module_& module) {
             .def_prop_ro("dtype", [](const B&) { return numpy_name<T>; })
             .def("__len__", &B::count)
             .def("report", [](const B& f, Index b) { return to_tuple(f.report(b)); })
+            .def("permutations", &B::permutations)
             .def("r", &B::r)
             .def("q", &B::q)
             .def("raw", &B::raw)

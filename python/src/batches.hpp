@@ -142,6 +142,15 @@ public:
         for (Index b = 0; b < f_->count(); ++b) shapes.append(nb::make_tuple(f_->rows(b), f_->cols(b)));
         return shapes;
     }
+    /// Returns the permutation of each matrix.
+    std::vector<std::vector<Index>> permutations() const {
+        std::vector<std::vector<Index>> all;
+        for (Index b = 0; b < count(); ++b) {
+            const std::span<const Index> order = f_->permutation(b);
+            all.emplace_back(order.begin(), order.end());
+        }
+        return all;
+    }
     /// Returns R, with zeros below it up to m rows if `complete`.
     nb::object r(bool complete, const Where<D>& where) const {
         return result(

@@ -190,3 +190,19 @@ def test_what_does_not_fit(rng, matrices):
         quoin.lstsq(A, 1.0)
     with pytest.raises(TypeError, match="pickled"):
         quoin.factor(A).__reduce__()
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+@pytest.mark.parametrize("shape", [(2, 3, 12, 5), (4, 5, 12), (0, 4, 3), (3, 4, 0)], ids=str)
+def test_pivoted_stacks(rng, shape, mode):
+    A = rng.standard_normal(shape)
+    result = quoin.qr(A, mode=mode, pivoting=True)
+    assert result[-1].shape == (*shape[:-2], shape[-1])
+    for index in np.ndindex(shape[:-2]):
+        alone = quoin.qr(A[index], mode=mode, method="auto" if mode == "r" else "householder", pivoting=True)
+        for mine, one in zip(result, alone):
+            assert np.array_equal(mine[index], one)
+    with pytest.raises(quoin.InvalidArgument, match="limits"):
+        quoin.qr(A, pivoting=True, rank=1) if min(shape) > 0 else quoin.qr(A, pivoting=True, rtol=0.1)
+    with pytest.raises(quoin.InvalidArgument, match="positive"):
+        quoin.qr(A, pivoting=True, positive=True)

@@ -45,7 +45,8 @@ void factor_classes(Context<D>& ctx, BatchView<const T, D> A, BatchedFactors<T, 
 /// Returns the options of a batch. Each matrix is held as reflectors, unless the caller chooses another method or R
 /// alone.
 Options batch_options(Options options) {
-    require_unpivoted(options, "a batch");
+    if (options.pivoting && options.pivoting->has_limit())
+        throw InvalidArgument("a batch has pivoting without limits, by which the shapes of Q and R would differ");
     require_any_signs(options, "a batch");
     if (options.method == Method::Auto && options.q != QForm::None) options.method = Method::BlockedHouseholder;
     return options;
@@ -76,6 +77,7 @@ void qr(Context<D>& ctx, BatchView<const T, D> A, std::type_identity_t<BatchView
     require_storage(A);
     const auto k_of = [&](Index b) { return std::min(A.rows(b), A.cols(b)); };
     require_shapes<T, D>("R", R, A.count(), k_of, [&](Index b) { return A.cols(b); });
+    require_unpivoted(options, "a batch in the caller's memory");
     const bool with_q = Q.count() > 0;
     if (with_q)
         require_shapes<T, D>(
@@ -279,6 +281,13 @@ Batch<T, D> BatchedQR<T, D>::apply_q(Context<D>& ctx, Op op, std::type_identity_
     Batch<T, D> result(ctx, C.rows, C.cols, count());
     apply_q(ctx, op, BatchView<const T, D>(C.data, C.rows, C.cols, C.ld, 0, count()), result.view());
     return result;
+}
+
+template <class T, class D>
+std::span<const Index> BatchedQR<T, D>::permutation(Index b) const {
+    const auto [c, i] = inside_->at(b);
+    const auto& of_shape = inside_->classes[c];
+    return of_shape.small ? std::span<const Index>() : of_shape.each[i]->permutation();
 }
 
 template <class T, class D>

@@ -100,7 +100,7 @@ inline std::string name_of(Index b) { return fmt::format("matrix {} of the batch
 template <class T, class D>
 bool at_once(Index m, Index n, const Options& options) {
     return (options.method == Method::Auto || options.method == Method::BlockedHouseholder) && !options.verify &&
-           !options.q.full_t && SmallBatch<T, D>::fits(m, n, options.arithmetic);
+           !options.pivoting && !options.q.full_t && SmallBatch<T, D>::fits(m, n, options.arithmetic);
 }
 
 /// The data of a BatchedQR.
