@@ -496,7 +496,7 @@ TYPED_TEST(HostPrimitives, ColumnsOfZerosAreFilledAndCleared) {
 /// at most.
 TYPED_TEST(HostPrimitives, PerturbationsAreIdentitiesAndIndependentSigns) {
     using T = TypeParam;
-    const Index m = 5000, n = 130;
+    const Index m = quick() ? 1000 : 5000, n = 130;
     // columns of norms 1 to 5
     Matrix<T> R(n, n);
     for (Index j = 0; j < n; ++j) {
@@ -539,7 +539,7 @@ TYPED_TEST(HostPrimitives, PerturbationsAreIdentitiesAndIndependentSigns) {
 
 TYPED_TEST(HostPrimitives, SketchKeepsNormsOfHostileRanges) {
     using T = TypeParam;
-    const Index m = 20000;
+    const Index m = quick() ? 4000 : 20000;
     for (const Index n : {1, 5, 24, 32, 100}) {
         std::vector<Matrix<T>> bases;
         for (const Index apart : {Index(1), Index(4), Index(32), Index(33), Index(128), m / n}) {
