@@ -25,9 +25,10 @@ struct SVD {
 /// by divide and conquer, or by QR iteration if that does not converge: below 128 columns by LAPACK's gesdd on one
 /// thread, and beyond by all threads (Gu and Eisenstat 1995), after a reduction to bidiagonal form. For A on a GPU this
 /// holds up to 150 to 250 columns; for more columns cuSOLVER computes it on the device, in double and certified by its
-/// residual. 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³ or 22k³ for R, k = min(m, n);
-/// 4k²(max(m, n) − k/3) and 4 max(m, n) k² + 14k³ if A takes its place. Only R is formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U and Vt are ready for
-/// work enqueued on the context.
+/// residual. 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 8k³/3 or 28k³/3 for R, k = min(m,
+/// n); if A takes its place 4 max(m, n) k² − 4k³/3 and 8 max(m, n) k² + 4k³/3 in all. Only R is formed if vectors are
+/// not wanted. Blocks until done. On a GPU it blocks until s is known; U and Vt are ready for work enqueued on the
+/// context.
 ///
 /// With Options::pivoting and a limit it is the SVD of Q_r R_r, where A P = Q_r R_r + E is a QR with column pivoting: r
 /// columns for a tolerance, and for a `max_rank` k the k largest values of about 3k/2 + 8 columns. AᵀA =

@@ -63,7 +63,7 @@ SVD<T> svd_at_once(Context<Host>& ctx, InputView<T, Host> A, bool vectors, const
     const int e = range_exponent<T>(entry_norms<T>(ctx, W.view()).largest, Scalar<T>::safe_exponent);
     if (e != 0) scale_by_power<T, Host>(ctx, -e, W.view(), W.view());
     SVD<T> f;
-    f.report.flops = 4 * number(n) * number(n) * (number(m) - number(n) / 3);
+    f.report.flops = 4 * number(n) * number(n) * (vectors ? 2 * number(m) + number(n) / 3 : number(m) - number(n) / 3);
     f.s.resize(n);
     if (vectors) {
         f.U = Matrix<T>(m, n);
