@@ -74,7 +74,7 @@ TYPED_TEST(SvdTest, RowsOfSubnormalNumbers) {
 /// Divide and conquer of bidiagonal matrices whose values coincide, or nearly, or whose parts are not connected.
 TYPED_TEST(SvdTest, BidiagonalMatrices) {
     using T = TypeParam;
-    constexpr Index n = 200;
+    constexpr Index n = 160;
     constexpr double u = unit_roundoff<T>;
     const std::pair<const char*, std::function<std::pair<double, double>(Index)>> entries[] = {
         {"1 and 1", [](Index) { return std::pair(1.0, 1.0); }},
