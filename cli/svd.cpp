@@ -110,7 +110,9 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
                                                       : static_cast<double>(std::max(m, n)) * 2 * Scalar<T>::u;
     const Index rank = std::count_if(f.s.begin(), f.s.end(), [&](T x) { return x > tolerance * largest; });
 
-    const char* method = stream ? "streaming-tsqr" : to_string(f.report.method);
+    const char* method = stream                            ? "streaming-tsqr"
+                         : f.report.method == Method::Auto ? "bidiagonalization"
+                                                           : to_string(f.report.method);
     const double flops = k < all ? std::get<Plan>(route.by).flops : svd_flops(m, n, vectors),
                  gflops = 1e-9 * flops / seconds;
     if (arguments.common.json) {

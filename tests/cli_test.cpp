@@ -1733,7 +1733,7 @@ TEST_F(Cli, LeastSquaresRefusesWhatItCannotSolve) {
 
 TYPED_TEST(CliTyped, SvdOfEitherShape) {
     Context<Host> ctx;
-    std::vector<std::pair<Index, Index>> shapes = {{1000, 12}, {9, 40}};
+    std::vector<std::pair<Index, Index>> shapes = {{1000, 12}, {9, 40}, {20, 21}};
     if (sizeof(TypeParam) == 8) shapes.emplace_back(1, 1);
     for (const auto& [m, n] : shapes) {
         SCOPED_TRACE(fmt::format("{}x{}", m, n));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -46,11 +47,11 @@ TYPED_TEST(SvdTest, FactorsObeyTheLaw) {
     }
 }
 
-/// R of these shapes is reduced to bidiagonal form by panels.
+/// These matrices or their R are reduced to bidiagonal form by panels.
 TYPED_TEST(SvdTest, FactorsOfLargerMatricesObeyTheLaw) {
     using T = TypeParam;
     for (const Gallery matrix_class : svd_classes) {
-        for (const auto& [m, n] : {std::pair<Index, Index>{161, 161}, {130, 200}}) {
+        for (const auto& [m, n] : {std::pair<Index, Index>{161, 161}, {130, 200}, {150, 131}, {131, 150}}) {
             SCOPED_TRACE(fmt::format("{} {}x{}", to_string(matrix_class), m, n));
             const Matrix<T> A = generate<T>(matrix_class, m, n);
             const auto f = svd(this->ctx, A.view());
@@ -68,6 +69,33 @@ TYPED_TEST(SvdTest, RowsOfSubnormalNumbers) {
     for (const Index i : {Index(0), Index(40)})
         for (Index j = i; j < 160; ++j) A(i, j) = 5 * std::numeric_limits<T>::denorm_min() * A(i, j);
     expect_svd_law<T>(A.view(), svd(this->ctx, A.view()));
+}
+
+/// Divide and conquer of bidiagonal matrices whose values coincide, or nearly, or whose parts are not connected.
+TYPED_TEST(SvdTest, BidiagonalMatrices) {
+    using T = TypeParam;
+    constexpr Index n = 160;
+    constexpr double u = unit_roundoff<T>;
+    const std::pair<const char*, std::function<std::pair<double, double>(Index)>> entries[] = {
+        {"1 and 1", [](Index) { return std::pair(1.0, 1.0); }},
+        {"1 and 10u", [](Index) { return std::pair(1.0, 10 * u); }},
+        {"Wilkinson's", [](Index i) { return std::pair(std::abs(i - n / 2.0), 1.0); }},
+        {"zeros on the diagonal", [](Index i) { return std::pair(i % 7 == 0 ? 0.0 : 1.0, 1.0); }},
+        {"nothing but a superdiagonal", [](Index) { return std::pair(0.0, 1.0); }},
+        {"blocks", [](Index i) { return std::pair(1.0 + i % 3, i % 50 == 49 ? 0.0 : 0.5); }},
+        {"graded", [](Index i) { return std::pair(std::pow(0.7, i), std::pow(0.7, i + 1)); }},
+        {"graded upwards", [](Index i) { return std::pair(std::pow(0.7, n - i), std::pow(0.7, n - i)); }},
+        {"one entry", [](Index i) { return std::pair(i == 120 ? -3.0 : 0.0, 0.0); }}};
+    for (const auto& [name, entry] : entries) {
+        SCOPED_TRACE(name);
+        Matrix<T> A = filled<T>(n, n, 0);
+        for (Index i = 0; i < n; ++i) {
+            const auto [d, e] = entry(i);
+            A(i, i) = static_cast<T>(d);
+            if (i + 1 < n) A(i, i + 1) = static_cast<T>(e);
+        }
+        expect_svd_law<T>(A.view(), svd(this->ctx, A.view()));
+    }
 }
 
 TYPED_TEST(SvdTest, PrescribedSingularValues) {
@@ -96,10 +124,16 @@ TYPED_TEST(SvdTest, ValuesAlone) {
 
 TYPED_TEST(SvdTest, ReadsStridedInputAndLeavesItAlone) {
     using T = TypeParam;
-    for (const auto& [m, n] : {std::pair<Index, Index>{40, 6}, {6, 40}}) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{40, 6}, {6, 40}, {140, 130}, {20, 24}}) {
         const Matrix<T> A = random_normal<T>(m, n);
         const Padded<T> A_padded(A.view());
-        EXPECT_EQ(svd(this->ctx, A_padded.view()).s, svd(this->ctx, A.view()).s);
+        const auto expected = svd(this->ctx, A.view());
+        EXPECT_EQ(svd(this->ctx, A_padded.view()).s, expected.s);
+        const Matrix<T> At = transposed<T>(A.view());
+        const auto by_rows = svd(this->ctx, RowMajorView<const T>{At.data(), m, n, n});
+        EXPECT_EQ(by_rows.s, expected.s);
+        EXPECT_TRUE(same_bits<T>(by_rows.U.view(), expected.U.view()));
+        EXPECT_TRUE(same_bits<T>(by_rows.Vt.view(), expected.Vt.view()));
         EXPECT_TRUE(same_bits<T>(A_padded.view(), A.view()));
         EXPECT_TRUE(A_padded.padding_intact());
     }
@@ -161,7 +195,7 @@ TYPED_TEST(SvdTest, EmptyShapes) {
 
 TYPED_TEST(SvdTest, NonFiniteEntriesAreNamed) {
     using T = TypeParam;
-    for (const auto& [m, n] : {std::pair<Index, Index>{20, 6}, {6, 20}}) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{20, 6}, {6, 20}, {7, 6}, {6, 7}, {140, 140}}) {
         Matrix<T> A = random_normal<T>(m, n);
         A(2, 5) = std::numeric_limits<T>::infinity();
         A(5, 4) = std::numeric_limits<T>::quiet_NaN();  // the first in column-major order
@@ -188,7 +222,7 @@ TYPED_TEST(SvdTest, AFormWithoutQServesOnlyTheValues) {
 
 TYPED_TEST(SvdTest, TheSameBitsForAnyNumberOfThreads) {
     using T = TypeParam;
-    for (const auto& [m, n] : {std::pair<Index, Index>{quick() ? 500 : 3000, 100}, {150, 500}, {600, 600}}) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{quick() ? 500 : 3000, 100}, {150, 500}, {600, 560}}) {
         const Matrix<T> A = random_normal<T>(m, n);
         Context<Host> one(1);
         const auto expected = svd(one, A.view());
@@ -201,6 +235,20 @@ TYPED_TEST(SvdTest, TheSameBitsForAnyNumberOfThreads) {
             EXPECT_TRUE(same_bits<T>(f.Vt.view(), expected.Vt.view())) << threads << " threads";
         }
     }
+}
+
+TYPED_TEST(SvdTest, ASquareNeedsNoQRUnlessOneIsAskedFor) {
+    using T = TypeParam;
+    const Matrix<T> A = random_normal<T>(40, 30);
+    const auto f = svd(this->ctx, A.view());
+    EXPECT_EQ(f.report.method, Method::Auto);
+    EXPECT_GE(f.report.seconds, 0);
+    EXPECT_GT(f.report.flops, 0);
+    EXPECT_EQ(svd(this->ctx, A.view(), true, {.method = Method::TSQR}).report.method, Method::TSQR);
+    const auto verified = svd(this->ctx, A.view(), true, {.verify = true});
+    EXPECT_GE(verified.report.orthogonality, 0);
+    EXPECT_EQ(svd(this->ctx, random_normal<T>(41, 30).view()).report.method == Method::Auto, false);
+    EXPECT_THROW(svd(this->ctx, MatrixView<const T>(A.data(), 40, 30, 39)), InvalidArgument);
 }
 
 /// Returns the SVD of matrix b of a batch.

@@ -14,19 +14,21 @@ struct SVD {
     Matrix<T, D> U;          ///< m×k; empty if only values were computed
     std::vector<Real<T>> s;  ///< k values, descending
     Matrix<T, D> Vt;         ///< k×n; empty if only values were computed
-    Report report;           ///< of the QR factorization
+    Report report;           ///< of the QR factorization; `method` is Auto if there was none
 };
 
 /// Computes the SVD by way of QR (Chan 1982): A = QR, R = U₁ΣVᵀ, U = Q [U₁; 0]; for m < n, Aᵀ = QR, Rᵀ = UΣW, Vᵀ = [W
-/// 0] Qᵀ.
+/// 0] Qᵀ. On a CPU a nearly square A, max(m, n) <= 4/3 min(m, n), takes the place of R, unless `options` name a method
+/// or ask to verify.
 ///
 /// A is any m×n matrix. A row-major A and a column-major one give the same bits. The SVD of R is computed on the host
 /// by divide and conquer, or by QR iteration if that does not converge: below 128 columns by LAPACK's gesdd on one
-/// thread, and beyond after a reduction to bidiagonal form by all threads. For A on a GPU this holds up to 150 to 250
-/// columns; for more columns cuSOLVER computes it on the device, in double and certified by its residual.
-/// 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 3k³ or 22k³ for R, k = min(m, n). Only R is
-/// formed if vectors are not wanted. Blocks until done. On a GPU it blocks until s is known; U and Vt are ready for
-/// work enqueued on the context.
+/// thread, and beyond by all threads (Gu and Eisenstat 1995), after a reduction to bidiagonal form. For A on a GPU this
+/// holds up to 150 to 250 columns; for more columns cuSOLVER computes it on the device, in double and certified by its
+/// residual. 2 max(m, n) k² flops for the values, 6 max(m, n) k² with vectors, and 8k³/3 or 28k³/3 for R, k = min(m,
+/// n); if A takes its place 4 max(m, n) k² − 4k³/3 and 8 max(m, n) k² + 4k³/3 in all. Only R is formed if vectors are
+/// not wanted. Blocks until done. On a GPU it blocks until s is known; U and Vt are ready for work enqueued on the
+/// context.
 ///
 /// With Options::pivoting and a limit it is the SVD of Q_r R_r, where A P = Q_r R_r + E is a QR with column pivoting: r
 /// columns for a tolerance, and for a `max_rank` k the k largest values of about 3k/2 + 8 columns. AᵀA =

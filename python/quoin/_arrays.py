@@ -172,8 +172,12 @@ def located(array: Any) -> tuple[Any, Place]:
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
+        several = any(getattr(one, "ndim", 0) >= 2 for one in array)
         raise InvalidArgument(
-            "a nested list must have rows of one length, and this one has not; a batch of matrices of several shapes is a list of arrays"
+            "matrices of several shapes are a batch for qr, factor and lstsq alone: call this function for each of them"
+            if several
+            else "a nested list must have rows of one length, and this one has not; qr, factor and lstsq take a list of arrays of several "
+            "shapes as a batch"
         ) from None
 
 

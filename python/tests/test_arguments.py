@@ -292,3 +292,10 @@ def test_lists_that_are_no_matrix(call):
         call([[1, 2], [3]])
     with pytest.raises(np.linalg.LinAlgError, match=r"two-dimensional, and its shape is \(0,\)"):
         call([])
+
+
+@pytest.mark.parametrize("call", [quoin.svd, quoin.robust_pca])
+@pytest.mark.parametrize("shapes", [[(3, 3), (4, 4)], [(2, 3), (2, 4)]])
+def test_matrices_of_several_shapes_where_no_batch_is_taken(call, shapes):
+    with pytest.raises(quoin.InvalidArgument, match="for qr, factor and lstsq alone: call this function for each"):
+        call([np.ones(shape) for shape in shapes])

@@ -9,7 +9,8 @@
 
 namespace quoin::host {
 
-/// A = H [B; 0] Gᵀ, m×n with m >= n, and an upper bidiagonal B, n×n. H and G are products of reflectors in LAPACK's format.
+/// A = H [B; 0] Gᵀ, m×n with m >= n, and an upper bidiagonal B, n×n. H and G are products of reflectors in LAPACK's
+/// format.
 template <class T>
 struct Bidiagonal {
     std::vector<T> d, e;          ///< the diagonal of B and the one above it: n and n − 1 numbers
@@ -20,9 +21,8 @@ struct Bidiagonal {
 
 /// Reduces A, whose largest entry is near 1, to bidiagonal form by panels (Dongarra, Sorensen and Hammarling 1989). A's
 /// memory receives V. Two reflectors take one sweep over the trailing matrix (Howell, Demmel, Fulton, Hammarling and
-/// Marmol 2008). A + E = H [B; 0] Gᵀ with ‖E‖_F = O(nu)‖A‖_F. 4mn² − 4n³/3 flops, mn²/2 − n³/6
-/// words moved. The bits do not depend on the
-/// number of threads.
+/// Marmol 2008). A + E = H [B; 0] Gᵀ with ‖E‖_F = O(nu)‖A‖_F. 4mn² − 4n³/3 flops, mn²/2 − n³/6 words
+/// moved. The bits do not depend on the number of threads.
 template <class T>
 Bidiagonal<T> reduce_to_bidiagonal(Context<Host>& ctx, MatrixView<T> A);
 

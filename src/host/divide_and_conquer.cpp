@@ -68,8 +68,9 @@ public:
         // leaf l has the rows from begin(l) to begin(l + 1) − 1; the row between two leaves belongs to neither
         const auto begin = [&](Index l) { return l * (n_ + 1) / leaves; };
         std::vector<char> solved(leaves);
-        for_tasks(team(ctx_, 20.0 * n_ * leaf_rows * leaf_rows), leaves,
-                  [&](Index l) { solved[l] = solve({begin(l), begin(l + 1) - 1}); });
+        for_tasks(team(ctx_, 20.0 * n_ * leaf_rows * leaf_rows), leaves, [&](Index l) {
+            solved[l] = solve({begin(l), begin(l + 1) - 1});
+        });
         if (!std::all_of(solved.begin(), solved.end(), [](char yes) { return yes; })) return false;
         for (Index step = 1; step < leaves; step *= 2) {
             for (Index l = 0; l < leaves; l += 2 * step) {
@@ -88,9 +89,8 @@ private:
     void sort(Index first, Index end) {
         const auto order = order_.begin() + first;
         std::iota(order, order + (end - first), 1);
-        std::stable_sort(order, order + (end - first), [d = &d_[first]](lapack_int i, lapack_int j) {
-            return d[i - 1] < d[j - 1];
-        });
+        std::stable_sort(order, order + (end - first),
+                         [d = &d_[first]](lapack_int i, lapack_int j) { return d[i - 1] < d[j - 1]; });
     }
 
     bool solve(Range rows) {
@@ -112,8 +112,9 @@ private:
         const auto nl = static_cast<lapack_int>(middle - first), nr = static_cast<lapack_int>(end - middle - 1),
                    more = more_columns(end), n = nl + nr + 1, m = n + more, ldu = static_cast<lapack_int>(U_.ld),
                    ldvt = static_cast<lapack_int>(Vt_.ld);
-        const MatrixView<T> U = U_.block({first, end}, {first, end}), Vt = Vt_.block({first, first + m}, {first, first + m}),
-                            U2(work_, n, n, n), Vt2(U2.data + n * n, m, m, m);
+        const MatrixView<T> U = U_.block({first, end}, {first, end}),
+                            Vt = Vt_.block({first, first + m}, {first, first + m}), U2(work_, n, n, n),
+                            Vt2(U2.data + n * n, m, m, m);
         T *const d = &d_[first], alpha = d[nl], beta = middle + 1 < n_ ? e_[middle] : T(0);
         d[nl] = 0;
         T norm = std::max(std::abs(alpha), std::abs(beta));
@@ -162,9 +163,9 @@ private:
         // v_j = z_j / (sigma_j² − σ_i²), u_j = sigma_j v_j and u_0 = −1, in the order of the groups of columns of U2
         const MatrixView<T> Q(Vt2.data + m * m, k, k, k);
         const auto place = [&](const T* x, T sign, T* q) {
-            T sum = 0;
-            for (Index j = 0; j < k; ++j) sum += x[j] * x[j];
-            const T scale = sign / std::sqrt(sum);
+            double sum = 0;  // squares of z/σ² may overflow float
+            for (Index j = 0; j < k; ++j) sum += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+            const T scale = sign / static_cast<T>(std::sqrt(sum));
             for (Index j = 0; j < k; ++j) q[j] = scale * x[from[j] - 1];
         };
         for_parts(all, k, [&](Index i) {

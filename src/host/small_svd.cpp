@@ -17,27 +17,29 @@
 namespace quoin {
 namespace {
 
-lapack_int gesdd(char job, lapack_int m, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu, float* Vt,
-                 lapack_int ldvt, float* work, lapack_int lwork, lapack_int* iwork) {
+lapack_int gesdd(char job, lapack_int m, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu,
+                 float* Vt, lapack_int ldvt, float* work, lapack_int lwork, lapack_int* iwork) {
     return LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, job, m, n, A, lda, s, U, ldu, Vt, ldvt, work, lwork, iwork);
 }
-lapack_int gesdd(char job, lapack_int m, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu, double* Vt,
-                 lapack_int ldvt, double* work, lapack_int lwork, lapack_int* iwork) {
+lapack_int gesdd(char job, lapack_int m, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu,
+                 double* Vt, lapack_int ldvt, double* work, lapack_int lwork, lapack_int* iwork) {
     return LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, m, n, A, lda, s, U, ldu, Vt, ldvt, work, lwork, iwork);
 }
-lapack_int gesvd(char job, lapack_int m, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu, float* Vt,
-                 lapack_int ldvt, float* superdiagonal) {
+lapack_int gesvd(char job, lapack_int m, lapack_int n, float* A, lapack_int lda, float* s, float* U, lapack_int ldu,
+                 float* Vt, lapack_int ldvt, float* superdiagonal) {
     return LAPACKE_sgesvd(LAPACK_COL_MAJOR, job, job, m, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
 }
-lapack_int gesvd(char job, lapack_int m, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu, double* Vt,
-                 lapack_int ldvt, double* superdiagonal) {
+lapack_int gesvd(char job, lapack_int m, lapack_int n, double* A, lapack_int lda, double* s, double* U, lapack_int ldu,
+                 double* Vt, lapack_int ldvt, double* superdiagonal) {
     return LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, m, n, A, lda, s, U, ldu, Vt, ldvt, superdiagonal);
 }
 lapack_int bdsdc(lapack_int n, float* d, float* e, float* work, lapack_int* iwork) {
-    return LAPACKE_sbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work, iwork);
+    return LAPACKE_sbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work,
+                               iwork);
 }
 lapack_int bdsdc(lapack_int n, double* d, double* e, double* work, lapack_int* iwork) {
-    return LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work, iwork);
+    return LAPACKE_dbdsdc_work(LAPACK_COL_MAJOR, 'U', 'N', n, d, e, nullptr, 1, nullptr, 1, nullptr, nullptr, work,
+                               iwork);
 }
 lapack_int bdsqr(lapack_int cols, lapack_int n, float* d, float* e, float* Vt, lapack_int ldvt, float* U,
                  lapack_int ldu, float* work) {
@@ -98,8 +100,12 @@ void svd_by_panels(Context<Host>& ctx, MatrixView<T> A, std::span<T> s, MatrixVi
     const Real<T> largest = entry_norms<T>(ctx, A).largest;
     constexpr int most = std::numeric_limits<T>::max_exponent - 2;
     const int e = largest > 0 ? std::clamp(std::ilogb(largest), -most, most) : 0;
-    scaled_copy<T>(ctx, std::ldexp(1.0, -e), A, A);
-    host::Bidiagonal<T> B = host::reduce_to_bidiagonal(ctx, A);
+    const Index ld =
+        Tuning<Host>::columns_collide(A.ld * Index{sizeof(T)}) ? Tuning<Host>::rows_apart(A.rows, sizeof(T)) : 0;
+    Matrix<T> apart(ld, n);
+    const MatrixView<T> W = ld > 0 ? MatrixView<T>(apart.data(), A.rows, n, ld) : A;
+    scaled_copy<T>(ctx, std::ldexp(1.0, -e), A, W);
+    host::Bidiagonal<T> B = host::reduce_to_bidiagonal(ctx, W);
     Matrix<T> work(n, U.data ? 3 * n + 4 : 4);
     bidiagonal_svd<T>(ctx, B, s, U.row_block({0, n}), Vt, work.data());
     for (T& value : s) value = std::scalbn(value, e);

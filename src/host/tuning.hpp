@@ -222,11 +222,16 @@ struct Tuning<Host> : CommonTuning {
     }
     /// Whether least squares, m >= n, is solved in lanes, too. The inverse of R is unblocked.
     static bool solved_in_lanes(Index m, Index n) { return n <= 128 && m * n <= 16384; }
-    /// Least columns of a matrix that all threads reduce to bidiagonal form for its SVD. LAPACK decomposes a smaller one on
-    /// one thread.
+    /// Least columns of a matrix that all threads reduce to bidiagonal form for its SVD. LAPACK's gesdd on one thread |
+    /// by two threads of an AMD EPYC (AVX-512) that compilers share, fastest of 60, f64, ms: with vectors 96 columns
+    /// 0.96|1.01, 128 1.84|1.65, 192 4.45|3.97, 256 10.5|7.9; values alone 96 0.41|0.40, 128 0.80|0.74, 256 4.6|3.9.
     static constexpr Index min_reduced_by_panels = 128;
-    /// Whether the SVD of m×n, m >= n, takes less time without a QR factorization (Chan 1982).
-    static bool svd_at_once(Index m, Index n, bool vectors) { return m==n; }
+    /// Whether the SVD of m×n, m >= n, takes less time without a QR factorization (Chan 1982). f64, two cores of an AMD
+    /// EPYC (AVX-512) that compilers share, fastest of 9 or more, ms, at once | by QR: with vectors 30×30 0.099|0.110,
+    /// 50×30 0.116|0.117, 100×100 1.07|1.22, 150×100 1.29|1.31, 200×100 1.99|1.49, 400×300 17.6|19.0, 500×300
+    /// 20.6|21.5, 1000×1000 317|395, 1250×1000 369|451, 1500×1000 566|499; values alone 150×100 0.67|0.62, 450×300
+    /// 8.4|7.8, 1000×1000 143|178, 1250×1000 199|242, 1500×1000 271|210.
+    static constexpr bool svd_at_once(Index m, Index n) { return 3 * m <= 4 * n; }
     /// Bytes that libraries take out of a cap on the device's memory.
     static constexpr double library_bytes = 0;
 };

@@ -39,13 +39,15 @@ TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R);
 template <class T, class D>
 double inverse_norm_estimate(Context<D>& ctx, View<const T, D> LU);
 
-/// A = U diag(s) Vᵀ for an n×n A, which is lost. U and Vt are n×n, or have null data: then only s is computed. Waits.
+/// A = U diag(s) Vᵀ for an n×n A, on the host m×n with m >= n. A is lost. U (m×n) and Vt (n×n) may have null data: then
+/// only s is computed. Waits.
 ///
-/// On the host divide and conquer, or QR iteration where that does not converge: LAPACK's, of a bidiagonal matrix from
-/// 128 columns on. The bits depend on no number of threads. 22n³ flops with vectors, 8n³/3 without. A GPU hands few
-/// columns to the host (cuda/kernel_choice.hpp); beyond, it takes cuSOLVER's polar decomposition (gesvdp) in double,
-/// certified by its residual. Where that fails, as it does for an f64 A of κ > 1e9, it takes the host after all, or QR
-/// iteration. Throws NumericalBreakdown if QR iteration does not converge either, or A holds NaN or Inf.
+/// On the host divide and conquer, or QR iteration where that does not converge: by LAPACK's gesdd on one thread, or
+/// from 128 columns on by all threads, after a reduction to bidiagonal form. The bits depend on no number of threads.
+/// 4mn² − 4n³/3 flops without vectors, 8mn² + 4n³/3 with them. A GPU hands few columns to the host
+/// (cuda/kernel_choice.hpp); beyond, it takes cuSOLVER's polar decomposition (gesvdp) in double, certified by its
+/// residual. Where that fails, as it does for an f64 A of κ > 1e9, it takes the host after all, or QR iteration.
+/// Throws NumericalBreakdown if QR iteration does not converge either, or A holds NaN or Inf.
 template <class T, class D>
 void small_svd(Context<D>& ctx, View<T, D> A, std::span<Real<T>> s, View<T, D> U, View<T, D> Vt);
 

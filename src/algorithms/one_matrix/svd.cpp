@@ -3,12 +3,14 @@
 #include "quoin/svd.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"
 #include "algorithms/shared/copies.hpp"
+#include "algorithms/shared/matrix_checks.hpp"
 #include "devices.hpp"
 
 namespace quoin {
@@ -50,7 +52,7 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Opti
 template <class T>
 SVD<T> svd_at_once(Context<Host>& ctx, InputView<T, Host> A, bool vectors, const Options& options) {
     if (options.check_finite) require_finite<T, Host>(ctx, A);
-    const WorkTimer<Host> timer(ctx);
+    WorkTimer<Host> timer(ctx);
     const bool wide = A.rows < A.cols;
     if (wide) {
         std::swap(A.rows, A.cols);
@@ -61,11 +63,13 @@ SVD<T> svd_at_once(Context<Host>& ctx, InputView<T, Host> A, bool vectors, const
     const int e = range_exponent<T>(entry_norms<T>(ctx, W.view()).largest, Scalar<T>::safe_exponent);
     if (e != 0) scale_by_power<T, Host>(ctx, -e, W.view(), W.view());
     SVD<T> f;
+    f.report.flops = 4 * number(n) * number(n) * (vectors ? 2 * number(m) + number(n) / 3 : number(m) - number(n) / 3);
     f.s.resize(n);
     if (vectors) {
         f.U = Matrix<T>(m, n);
         f.Vt = Matrix<T>(n, n);
     }
+    const Span span(ctx, "SVD of A, vectors");
     small_svd<T>(ctx, W.view(), f.s, f.U.view(), f.Vt.view());
     if (vectors && wide) {
         Matrix<T> U = transposed<T, Host>(ctx, f.Vt.view());
@@ -73,6 +77,8 @@ SVD<T> svd_at_once(Context<Host>& ctx, InputView<T, Host> A, bool vectors, const
         f.U = std::move(U);
     }
     for (T& value : f.s) value = std::scalbn(value, e);
+    timer.stop();
+    f.report.seconds = timer.seconds();
     return f;
 }
 
@@ -110,7 +116,7 @@ SVD<T, D> svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options)
     if constexpr (std::is_same_v<D, Host>) {
         check_matrix<T, Host>(A.stored());
         if (options.method == Method::Auto && !options.verify && !A.empty() &&
-            Tuning<Host>::svd_at_once(std::max(A.rows, A.cols), std::min(A.rows, A.cols), vectors))
+            Tuning<Host>::svd_at_once(std::max(A.rows, A.cols), std::min(A.rows, A.cols)))
             return svd_at_once<T>(ctx, A, vectors, options);
     }
     return svd_by_qr<T, D>(ctx, A, vectors, options);
