@@ -340,7 +340,7 @@ void add_lstsq(CLI::App& program) {
         .add_flag(
             "--mixed-precision", arguments->solver.mixed_precision,
             "Factor an f64 A, m >= n, in f32 and refine x to f64's accuracy; f64 alone solves the problem if that\n"
-            "does not converge, as for κ above about 1e5")
+            "does not converge, as for κ above about 1e6")
         ->excludes("--stats")
         ->excludes("--intercept")
         ->excludes("--weights")

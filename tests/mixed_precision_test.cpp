@@ -145,18 +145,18 @@ TEST_F(MixedPrecisionTest, TheGalleryIsSolvedOrFallsBack) {
 TEST_F(MixedPrecisionTest, ConvergesForModerateConditionsOnly) {
     const Index m = 120, n = 20;
     const Matrix<double> B = random_normal<double>(m, 3, 7);
-    for (const double kappa : {1.0, 1e2, 1e3, 1e4}) {
+    for (const double kappa : {1.0, 1e2, 1e4, 1e6}) {
         SCOPED_TRACE(kappa);
         const Matrix<double> A = with_condition<double>(m, n, kappa);
         const auto solution = solve(A, B);
         EXPECT_EQ(solution.refinement.fell_back, "");
         // each step divides the error by about 1/(κu) for the u of f32
-        EXPECT_LE(solution.refinement.steps, 6);
+        EXPECT_LE(solution.refinement.steps, kappa <= 1e4 ? 6 : 14);
         expect_least_squares_law<double>(A.view(), B.view(), solution);
         EXPECT_GE(solution.condition, kappa / n / 3);
         EXPECT_LE(solution.condition, 1.1 * kappa * n);
     }
-    for (const double kappa : {1e8, 1e10, 1e14}) {
+    for (const double kappa : {1e9, 1e10, 1e14}) {
         SCOPED_TRACE(kappa);
         expect_f64(with_condition<double>(m, n, kappa), B);
     }
@@ -165,7 +165,7 @@ TEST_F(MixedPrecisionTest, ConvergesForModerateConditionsOnly) {
 /// x̂ is the solution for a matrix near A, also where ‖r‖ is far below ‖b‖ and the law of the gradient says little.
 TEST_F(MixedPrecisionTest, IsBackwardStableForResidualsOfAnySize) {
     const Index m = 90, n = 15;
-    for (const double kappa : {1e1, 1e4, 3e4}) {
+    for (const double kappa : {1e1, 1e4, 1e6}) {
         const Matrix<double> A = with_condition<double>(m, n, kappa), X = random_normal<double>(n, 1, 3);
         const Matrix<double> noise = random_normal<double>(m, 1, 5);
         for (const double size : {0.0, 1e-14, 1e-11, 1e-8, 1e-5, 1.0, 1e3}) {
@@ -224,6 +224,19 @@ TEST_F(MixedPrecisionTest, ScalesOfColumnsDoNotMatter) {
         for (Index i = 0; i < m * n; ++i) A.data()[i] *= scale;
         expect_f64(A, B);
         expect_f64(random_normal<double>(m, n), A);
+    }
+}
+
+/// One column depends on two others. For b = 0 no step is needed, and any R would do.
+TEST_F(MixedPrecisionTest, RankDeficiencyIsFoundForManyColumns) {
+    for (const Index n : {40, 300}) {
+        SCOPED_TRACE(n);
+        Matrix<double> A = random_normal<double>(2 * n, n);
+        for (Index i = 0; i < A.rows(); ++i) A(i, n / 2) = A(i, 0) + A(i, n - 1);
+        const Matrix<double> B = product<double>(A.view(), random_normal<double>(n, 1, 3).view());
+        expect_f64(A, B);
+        expect_f64(A, filled<double>(2 * n, 1, 0));
+        EXPECT_EQ(solve(A, B).rank, n - 1);
     }
 }
 

@@ -461,7 +461,7 @@ def lstsq(
         As for `qr`.
     mixed_precision : bool
         Factor one float64 matrix, M >= N, in float32 and refine x to float64's accuracy. float64 alone solves the
-        problem if that does not converge, as for condition numbers above about 1e5; `.refinement` says so. It pays for
+        problem if that does not converge, as for condition numbers above about 1e6; `.refinement` says so. It pays for
         large N and few right-hand sides.
 
     Returns

@@ -2,6 +2,7 @@
 
 // The library's structures as Python's tuples and dictionaries.
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>

@@ -49,6 +49,41 @@ private:
     }
 };
 
+/// A step of refinement has to divide the error by this.
+constexpr double least_reduction = 4;
+
+/// Returns ‖w − R⁻ᵀAᵀA R⁻¹w‖/‖w‖ for w near the left singular vector of the smallest singular value of R D: the part
+/// of an error in this direction that a step of refinement leaves. It is about 1 if A has no full rank, since R holds
+/// nothing but rounding errors there. Two inverse iterations with R D from random signs, and two passes over A.
+template <class D>
+double share_left(Context<D>& ctx, MatrixView<const double, D> A, const ColumnUnits<D>& units,
+                  MatrixView<const double, D> R) {
+    const Index m = A.rows, n = A.cols;
+    if (n == 0) return 0;
+    Matrix<double> signs(n, 1);
+    for (Index i = 0; i < n; ++i) signs(i, 0) = random_sign(i, 0);
+    Matrix<double, D> w = device_copy_of<double, D>(ctx, signs.view());
+    const auto solve = [&](Op op, Matrix<double, D>& x) {
+        solve_triangle<double>(ctx, Triangle::Upper, op, R, x.view());
+    };
+    for (int iteration = 0; iteration < 2; ++iteration) {
+        // w := (R D)⁻ᵀ(R D)⁻¹w / ‖…‖
+        solve(Op::None, w);
+        for (int i = 0; i < 2; ++i) flip_rows<double>(ctx, units.inverse.view(), w.view());
+        solve(Op::Transpose, w);
+        scaled_copy<double>(ctx, 1 / norms_of<D>(ctx, w.view())[0], w.view(), w.view());
+    }
+    // −A v for v = R⁻¹w, and w − R⁻ᵀAᵀA v
+    Matrix<double, D> v = copy_of<double, D>(ctx, w.view()), product(ctx, m, 1);
+    solve(Op::None, v);
+    set_zero(ctx, product.view());
+    subtract_product<double>(ctx, A, v.view(), product.view());
+    multiply_transposed<double>(ctx, A, product.view(), v.view());
+    solve(Op::Transpose, v);
+    add<double>(ctx, v.view(), w.view());
+    return norms_of<D>(ctx, w.view())[0];
+}
+
 /// Refines X, n×p, and the residuals, m×p, of min ‖AX − B‖ from zero, until b = r + A x up to ε(‖b‖ + ‖D⁻¹x‖), and
 /// DAᵀr = 0 up to ε‖r‖ or r is that small, for every column. Returns why this failed, or nothing. `b`: the norms of B's
 /// columns.
@@ -56,52 +91,77 @@ template <class D>
 std::string refine(Context<D>& ctx, MatrixView<const double, D> A, const ColumnUnits<D>& units,
                    MatrixView<const double, D> R, MatrixView<const double, D> B, const std::vector<double>& b,
                    MatrixView<double, D> X, MatrixView<double, D> residuals, Index& steps) {
-    constexpr double least_reduction = 4;
     const Span span(ctx, "refine");
-    const Index n = X.rows, p = X.cols;
+    const Index m = A.rows, n = A.cols, p = B.cols;
     const double epsilon = 10 * std::sqrt(static_cast<double>(n)) * Scalar<double>::u;
     const auto scaled_norms = [&](const Matrix<double, D>& factors, MatrixView<const double, D> V) {
         Matrix<double, D> scaled = copy_of<double, D>(ctx, V);
         flip_rows<double>(ctx, factors.view(), scaled.view());
         return norms_of<D>(ctx, scaled.view());
     };
-    std::vector<double> x, last(p, std::numeric_limits<double>::infinity());
-    Matrix<double, D> Z(ctx, n, p);
+    std::vector<double> last(p, std::numeric_limits<double>::infinity()), last_fresh = last;
+    Matrix<double, D> G(ctx, n, p), Z(ctx, n, p), change(ctx, m, p);
     set_zero(ctx, X);
     copy<double>(ctx, B, residuals);
-    for (steps = 0;; ++steps) {
+    bool is_fresh = false, is_corrected = false;
+    const auto refresh = [&] {
+        multiply_transposed<double>(ctx, A, residuals, G.view());
+        is_fresh = true;
+    };
+    refresh();
+    for (steps = 0;;) {
         throw_if_stopped(ctx);
-        // g = Aᵀr,   z = R⁻ᵀg,   x := x + R⁻¹z,   r := r − A R⁻¹z
-        multiply_transposed<double>(ctx, A, residuals, Z.view());
-        const std::vector<double> g = scaled_norms(units.factors, Z.view()), r = norms_of<D>(ctx, residuals);
-        x = scaled_norms(units.inverse, X);
-        std::vector<Index> open;
-        for (Index c = 0; c < p; ++c) {
-            if (!(g[c] <= epsilon * r[c] || r[c] <= epsilon * (b[c] + x[c]))) open.push_back(c);
-        }
-        if (open.empty()) break;
+        const std::vector<double> g = scaled_norms(units.factors, G.view()), r = norms_of<D>(ctx, residuals),
+                                  x = scaled_norms(units.inverse, X);
+        copy<double>(ctx, G.view(), Z.view());
         solve_triangle<double>(ctx, Triangle::Upper, Op::Transpose, R, Z.view());
         const std::vector<double> z = norms_of<D>(ctx, Z.view());
-        for (const Index c : open) {
-            if (!(z[c] <= last[c] / least_reduction))
-                return fmt::format("step {} of refinement divides the error of right-hand side {} by less than {}",
-                                   steps, c, least_reduction);
+        bool is_open = false;
+        Index stagnant = -1;
+        for (Index c = 0; c < p; ++c) {
+            if (g[c] <= epsilon * r[c] || r[c] <= epsilon * (b[c] + x[c])) continue;
+            is_open = true;
+            if (!(z[c] <= (is_fresh ? last_fresh : last)[c] / least_reduction)) stagnant = c;
+        }
+        if (is_fresh && !is_open) {
+            // f = b − r − A x
+            copy<double>(ctx, B, change.view());
+            subtract<double>(ctx, residuals, change.view());
+            subtract_product<double>(ctx, A, X, change.view());
+            const std::vector<double> f = norms_of<D>(ctx, change.view());
+            Index large = -1;
+            for (Index c = 0; c < p; ++c) {
+                if (!(f[c] <= epsilon * (b[c] + x[c]))) large = c;
+            }
+            if (large < 0) return {};
+            if (is_corrected)
+                return fmt::format("rounding errors of {:.1e} remain in right-hand side {}", f[large], large);
+            // earlier x were much larger than this one: r := r + f
+            is_corrected = true;
+            add<double>(ctx, change.view(), residuals);
+            last_fresh.assign(p, std::numeric_limits<double>::infinity());
+            refresh();
+            continue;
+        }
+        if (is_fresh && stagnant >= 0)
+            return fmt::format("refinement of right-hand side {} ends before f64's accuracy, after {} steps", stagnant,
+                               steps);
+        if (!is_open || stagnant >= 0) {
+            refresh();
+            continue;
         }
         last = z;
+        if (is_fresh) last_fresh = z;
+        // x := x + R⁻¹z,   r := r − A R⁻¹z,   g := g − AᵀA R⁻¹z
         solve_triangle<double>(ctx, Triangle::Upper, Op::None, R, Z.view());
         add<double>(ctx, Z.view(), X);
-        subtract_product<double>(ctx, A, Z.view(), residuals);
+        set_zero(ctx, change.view());
+        subtract_product<double>(ctx, A, Z.view(), change.view());
+        add<double>(ctx, change.view(), residuals);
+        multiply_transposed<double>(ctx, A, change.view(), G.view(), true);
+        is_fresh = false;
+        ++steps;
     }
-    // f = b − r − A x
-    Matrix<double, D> F = copy_of<double, D>(ctx, B);
-    subtract<double>(ctx, residuals, F.view());
-    subtract_product<double>(ctx, A, X, F.view());
-    const std::vector<double> f = norms_of<D>(ctx, F.view());
-    for (Index c = 0; c < p; ++c) {
-        if (!(f[c] <= epsilon * (b[c] + x[c])))
-            return fmt::format("rounding errors of refinement add up to {:.1e} in right-hand side {}", f[c], c);
-    }
-    return {};
 }
 
 }  // namespace
@@ -158,6 +218,12 @@ std::optional<LeastSquares<double, D>> solve_in_mixed_precision(Context<D>& ctx,
         return fall_back(fmt::format("the condition number {:.1e} is too large for f32", found.scaled_condition));
     if (solver.rcond > 0 && !has_full_rank(found.condition, n, solver.rcond))
         return fall_back("rcond may drop singular values");
+
+    if (const double left = share_left<D>(ctx, A.stored(), units, R.view()); !(left <= 1 / least_reduction))
+        return fall_back(
+            fmt::format("the condition number {:.1e} is too large for f32: a step of refinement leaves {:.2g} "
+                        "of an error",
+                        found.scaled_condition, left));
 
     solution.X = Matrix<double, D>(ctx, n, p);
     Matrix<double, D> residuals(ctx, m, p);

@@ -13,8 +13,8 @@ namespace quoin {
 void require_mixed_precision(ScalarKind scalar, Index m, Index n, const LeastSquaresOptions& solver,
                              const Options& options);
 
-/// Solves min ‖AX − B‖ of full rank, m >= n: A in f32 has the triangular factor R, and each step of refinement adds
-/// R⁻¹R⁻ᵀAᵀ(B − AX) to X. Returns nothing, with the reason in `refinement`, unless every column of X has its
+/// Solves min ‖AX − B‖ of full rank, m >= n: R is the triangular factor of A in f32, and each step of refinement
+/// adds R⁻¹R⁻ᵀAᵀ(B − AX) to X. Returns nothing, with the reason in `refinement`, unless every column of X has its
 /// certificate. 2mn² flops in f32, 4mnp + 2n²p for each step; a copy of A in f32. Waits.
 template <class D>
 std::optional<LeastSquares<double, D>> solve_in_mixed_precision(Context<D>& ctx, Input<double, D> A,
