@@ -114,8 +114,8 @@ private:
                    ldvt = static_cast<lapack_int>(Vt_.ld);
         const MatrixView<T> U = U_.block({first, end}, {first, end}),
                             Vt = Vt_.block({first, first + m}, {first, first + m}), U2(work_, n, n, n),
-                            Vt2(U2.data + n * n, m, m, m);
-        T *const d = &d_[first], alpha = d[nl], beta = middle + 1 < n_ ? e_[middle] : T(0);
+                            Vt2(U2.data + Index{n} * n, m, m, m);
+        T *const d = &d_[first], alpha = d[nl], beta = e_[middle];
         d[nl] = 0;
         T norm = std::max(std::abs(alpha), std::abs(beta));
         for (Index i = 0; i < n; ++i) norm = std::max(norm, d[i]);
@@ -161,7 +161,7 @@ private:
             for (Index j = rows.begin; j < rows.end; ++j) z[j] = std::copysign(std::sqrt(std::abs(z[j])), signs[j]);
         });
         // v_j = z_j / (sigma_j² − σ_i²), u_j = sigma_j v_j and u_0 = −1, in the order of the groups of columns of U2
-        const MatrixView<T> Q(Vt2.data + m * m, k, k, k);
+        const MatrixView<T> Q(Vt2.data + Index{m} * m, k, k, k);
         const auto place = [&](const T* x, T sign, T* q) {
             double sum = 0;  // squares of z/σ² may overflow float
             for (Index j = 0; j < k; ++j) sum += static_cast<double>(x[j]) * static_cast<double>(x[j]);

@@ -1,5 +1,5 @@
 // SVD of a matrix with m >= n. LAPACK decomposes a small one on one thread. All threads reduce a larger one to
-// bidiagonal form, which LAPACK decomposes on one.
+// bidiagonal form, and decompose that, but for its values alone, which LAPACK computes on one thread.
 
 #include <fmt/format.h>
 #include <lapacke.h>
@@ -92,7 +92,7 @@ void bidiagonal_svd(Context<Host>& ctx, const host::Bidiagonal<T>& B, std::span<
     require_success(bdsqr(U.data ? n : 0, n, s.data(), e.data(), Vt.data, ldvt, U.data, ldu, work), s.size());
 }
 
-/// A = H [B; 0] Gᵀ, B = U₁ΣW, U = H [U₁; 0], Vᵀ = W Gᵀ. LAPACK decomposes B alone.
+/// A = H [B; 0] Gᵀ, B = U₁ΣW, U = H [U₁; 0], Vᵀ = W Gᵀ.
 template <class T>
 void svd_by_panels(Context<Host>& ctx, MatrixView<T> A, std::span<T> s, MatrixView<T> U, MatrixView<T> Vt) {
     const Index n = A.cols;
@@ -100,6 +100,7 @@ void svd_by_panels(Context<Host>& ctx, MatrixView<T> A, std::span<T> s, MatrixVi
     const Real<T> largest = entry_norms<T>(ctx, A).largest;
     constexpr int most = std::numeric_limits<T>::max_exponent - 2;
     const int e = largest > 0 ? std::clamp(std::ilogb(largest), -most, most) : 0;
+    // columns that do not evict each other from a cache
     const Index ld =
         Tuning<Host>::columns_collide(A.ld * Index{sizeof(T)}) ? Tuning<Host>::rows_apart(A.rows, sizeof(T)) : 0;
     Matrix<T> apart(ld, n);
