@@ -136,7 +136,7 @@ struct ModelledCase {
     std::array<Times, methods> parts{};
     std::array<double, methods> loss{};
 
-    /// Returns the time of each method if each part takes `factor` of the built-in time; Infinity if it is not compared.
+    /// Returns each time of a method if its parts take `factor` of the built-in times; Infinity if it is not compared.
     std::array<double, methods> times(const Times& factor) const {
         std::array<double, methods> time{};
         for (std::size_t k = 0; k < methods; ++k) {
