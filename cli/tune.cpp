@@ -61,7 +61,7 @@ void print_table(const TuningTable& table, const std::string& path, bool json) {
                    fmt::format("{}x{}", c.measured.rows, c.measured.cols), to_string(c.measured.scalar),
                    to_string(c.measured.q), to_string(c.built_in), to_string(c.tuned), c.ratio);
     fmt::print(
-        "\nAuto chooses another method in {} of the {} cases; the built-in choice takes {:.2f} of its time there\n",
+        "\nAuto chooses another method in {} of the {} cases. There the built-in choices take {:.2f} times as long\n",
         choices.size(), table.cases.size(), ratio);
 }
 
