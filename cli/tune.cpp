@@ -145,7 +145,7 @@ void add_tune(CLI::App& program) {
     add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
     command.footer(
-        "Example:  quoin tune\n"
+        "Example:  quoin tune --threads 8\n"
         "          quoin tune --show\n"
         "          QUOIN_TUNING=off quoin plan 3000x500       by the built-in times\n"
         "          QUOIN_TUNING=mine.json quoin tune          another file, to write and to read\n\n"
