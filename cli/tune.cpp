@@ -32,15 +32,11 @@ void print_table(const TuningTable& table, const std::string& path, bool json) {
     if (json) {
         JsonLine line;
         line.add("path", path).add("id", fmt::format("{:08x}", table.id)).add("date", table.date);
-        line.add("version", table.version).add("cpu", table.cpu).add("kernels", table.kernels);
-        line.add("threads", table.threads).add("cases", static_cast<std::int64_t>(table.cases.size()));
-        std::vector<JsonLine> lines;
-        for (const TunedChoice& c : choices) {
-            lines.push_back(JsonLine().add("rows", c.measured.rows).add("cols", c.measured.cols));
-            lines.back().add("dtype", to_string(c.measured.scalar)).add("q", to_string(c.measured.q));
-            lines.back().add("built_in", to_string(c.built_in)).add("tuned", to_string(c.tuned)).add("ratio", c.ratio);
-        }
-        line.add("ratio", ratio).add("choices", lines).add_known("refusal", tuning_in_use().refusal).print();
+        line.add("cases", static_cast<std::int64_t>(table.cases.size()));
+        line.add("changed", static_cast<std::int64_t>(choices.size()))
+            .add("ratio", ratio)
+            .add_known("refusal", tuning_in_use().refusal)
+            .print();
         return;
     }
     fmt::print("table {:08x} of {}, in {}\n", table.id, table.date, path);
@@ -65,7 +61,7 @@ void print_table(const TuningTable& table, const std::string& path, bool json) {
                    fmt::format("{}x{}", c.measured.rows, c.measured.cols), to_string(c.measured.scalar),
                    to_string(c.measured.q), to_string(c.built_in), to_string(c.tuned), c.ratio);
     fmt::print(
-        "\nAuto chooses another method in {} of the {} cases; the built-in choice takes {:.2f} of its time there\n",
+        "\nAuto chooses another method in {} of the {} cases. There the built-in choices take {:.2f} times as long\n",
         choices.size(), table.cases.size(), ratio);
 }
 
@@ -149,7 +145,7 @@ void add_tune(CLI::App& program) {
     add_device_argument(command, arguments->common.device);
     add_common_arguments(command, arguments->common, /*algorithm=*/false);
     command.footer(
-        "Example:  quoin tune\n"
+        "Example:  quoin tune --threads 8\n"
         "          quoin tune --show\n"
         "          QUOIN_TUNING=off quoin plan 3000x500       by the built-in times\n"
         "          QUOIN_TUNING=mine.json quoin tune          another file, to write and to read\n\n"

@@ -141,7 +141,7 @@ TEST_F(TuningTest, ChangedFilesAreRefused) {
         EXPECT_NE(use(path()).refusal.find("was changed since"), std::string::npos) << use(path()).refusal;
     };
     for (const std::string text : {"", "{}", "not a table", "[1, 2", "\"", "\"checksum\": \""}) expect_refused(text);
-    for (std::size_t i = 0; i < good.size(); i += 7) {
+    for (std::size_t i = 0; i < good.size(); i += 31) {
         std::string changed = good;
         changed[i] = changed[i] == '1' ? '2' : '1';
         expect_refused(changed);
@@ -266,7 +266,7 @@ TEST_F(TuningTest, TheFitFindsTheChoicesOfAMachine) {
         for (const char* step : {"panel.flop", "panel.entry", "panel.column", "update.flop", "update.entry"})
             scale(machine, step, 2);
         for (const char* step : {"square.flop", "square.entry", "square.column"}) scale(machine, step, 3);
-        table.cases = cases_of<double>(machine.f64, 1, 150, noise);
+        table.cases = cases_of<double>(machine.f64, 1, 100, noise);
         fit_tuning(table);
         const std::vector<TunedCase> fresh = cases_of<double>(machine.f64, 2, 300, 0);
         const double before = lost<double>(usual, fresh), after = lost<double>(table.f64, fresh);
@@ -274,7 +274,7 @@ TEST_F(TuningTest, TheFitFindsTheChoicesOfAMachine) {
         EXPECT_LT(after, before / 4) << noise;
         EXPECT_EQ(table.f32, built_in_tuning(ctx).f32) << "it has no cases";
 
-        table.cases = cases_of<double>(usual, 3, 150, noise);
+        table.cases = cases_of<double>(usual, 3, 100, noise);
         fit_tuning(table);
         EXPECT_LT(lost<double>(table.f64, cases_of<double>(usual, 4, 300, 0)), 0.005) << noise;
     }

@@ -4,8 +4,8 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "algorithms/one_matrix/plan.hpp"
@@ -20,12 +20,6 @@ namespace {
 
 constexpr QForm every_form[] = {QForm::None, QForm::Explicit, QForm::Reflectors, QForm::Any};
 constexpr Index most_entries = 20'000'000, most_columns_of_c = 16;
-
-double seconds_of_thread() {
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -80,7 +74,6 @@ private:
             C = Matrix<T>(C_.rows(), C_.cols());
             copy<T>(ctx_, std::as_const(C_).view(), C.view());
         }
-        const double busy = seconds_of_thread();
         const auto start = std::chrono::steady_clock::now();
         QR<T> f = qr<T>(ctx_, std::move(work), plan);
         if (case_.q == QForm::Reflectors) {
@@ -91,9 +84,7 @@ private:
         } else {
             std::move(f).take_thin(ctx_);
         }
-        const double seconds = seconds_since(start);
-        // with one thread, other programs do not count
-        return ctx_.threads() == 1 && seconds > 1e-4 ? std::min(seconds, seconds_of_thread() - busy) : seconds;
+        return seconds_since(start);
     }
 
     Context<Host>& ctx_;
@@ -103,9 +94,9 @@ private:
 
 /// Whether the built-in times of two methods are within a factor of 2, so that a machine may choose either.
 template <class T>
-bool is_close(const Context<Host>& ctx, const TunedCase& c, std::span<const Method> methods) {
+bool is_close(const Context<Host>& ctx, const TunedCase& c, std::span<const Method> compared) {
     std::vector<double> times;
-    for (const Method method : methods)
+    for (const Method method : compared)
         times.push_back(modelled_time(plan_by<T>(ctx, c, method), Tuning<Host>::built_in_step_times(scalar_kind<T>)));
     std::sort(times.begin(), times.end());
     return times[1] < 2 * times[0];
@@ -116,8 +107,8 @@ template <class T>
 void measure_shape(Context<Host>& ctx, Index m, Index n, bool close_alone, std::vector<TunedCase>& cases) {
     for (const QForm q : every_form) {
         TunedCase c{m, n, scalar_kind<T>, q};
-        const auto methods = compared_methods<Host>(m, n, scalar_kind<T>, q);
-        if (methods.size() == 1 || (close_alone && !is_close<T>(ctx, c, methods))) continue;
+        const auto compared = compared_methods<Host>(m, n, scalar_kind<T>, q);
+        if (compared.size() == 1 || (close_alone && !is_close<T>(ctx, c, compared))) continue;
         try {
             CaseTimer<T>(ctx, c).measure();
             cases.push_back(c);
@@ -127,56 +118,45 @@ void measure_shape(Context<Host>& ctx, Index m, Index n, bool close_alone, std::
     }
 }
 
-// ---- The fit ------------------------------------------------------------------------------------------------------
+// ---- The fit --------------------------------------------------------------------------------------------------------
 
+using Times = std::array<double, step_time_count>;
 constexpr std::size_t fitted = step_time_count - 1;  // threaded_flops stays
-/// log(time / built-in time) of each time.
-using LogFactors = std::array<double, fitted>;
+constexpr std::size_t methods = tuned_methods.size();
 
 template <class T>
-std::array<double, step_time_count> built_in_times() {
-    return std::bit_cast<std::array<double, step_time_count>>(Tuning<Host>::built_in_step_times(scalar_kind<T>));
-}
-
-template <class T>
-LogFactors log_factors(const std::array<double, step_time_count>& times) {
-    const auto usual = built_in_times<T>();
-    LogFactors theta{};
-    for (std::size_t i = 0; i < fitted; ++i)
-        if (usual[i] > 0) theta[i] = std::log(times[i] / usual[i]);
-    return theta;
+Times built_in_times() {
+    return std::bit_cast<Times>(Tuning<Host>::built_in_step_times(scalar_kind<T>));
 }
 
 /// A measured case: of each method the built-in time of each part, and the share of time that it loses to the best, at
 /// most a half, so that no single case decides.
 struct ModelledCase {
     const TunedCase* measured;
-    std::array<LogFactors, tuned_methods.size()> parts{};
-    std::array<double, tuned_methods.size()> loss{};
+    std::array<Times, methods> parts{};
+    std::array<double, methods> loss{};
 
-    bool has(std::size_t method) const { return measured->seconds[method] > 0; }
-    /// Returns the method of least time.
-    std::size_t choice(const LogFactors& theta) const {
-        std::size_t best = 0;
-        double least = std::numeric_limits<double>::infinity();
-        for (std::size_t k = 0; k < parts.size(); ++k) {
-            double time = 0;
-            for (std::size_t i = 0; i < fitted; ++i) time += std::exp(theta[i]) * parts[k][i];
-            if (has(k) && time < least) {
-                least = time;
-                best = k;
-            }
+    /// Returns each time of a method if its parts take `factor` of the built-in times; Infinity if it is not compared.
+    std::array<double, methods> times(const Times& factor) const {
+        std::array<double, methods> time{};
+        for (std::size_t k = 0; k < methods; ++k) {
+            for (std::size_t i = 0; i < fitted; ++i) time[k] += factor[i] * parts[k][i];
+            if (measured->seconds[k] <= 0) time[k] = std::numeric_limits<double>::infinity();
         }
-        return best;
+        return time;
     }
-    double lost(const LogFactors& theta) const { return loss[choice(theta)]; }
+    /// Returns the method of least time.
+    std::size_t choice(const Times& factor) const {
+        const auto time = times(factor);
+        return static_cast<std::size_t>(std::min_element(time.begin(), time.end()) - time.begin());
+    }
 };
 
-/// Returns the cases of type T in which methods were compared.
+/// Returns the cases of type T.
 template <class T>
 std::vector<ModelledCase> modelled_cases(const std::vector<TunedCase>& cases) {
     const Context<Host> ctx(1);
-    const auto usual = built_in_times<T>();
+    const Times usual = built_in_times<T>();
     std::vector<ModelledCase> modelled;
     for (const TunedCase& c : cases) {
         if (c.scalar != scalar_kind<T>) continue;
@@ -184,12 +164,12 @@ std::vector<ModelledCase> modelled_cases(const std::vector<TunedCase>& cases) {
         double best = std::numeric_limits<double>::infinity();
         for (const double seconds : c.seconds)
             if (seconds > 0) best = std::min(best, seconds);
-        for (std::size_t k = 0; k < tuned_methods.size(); ++k) {
-            if (!made.has(k)) continue;
+        for (std::size_t k = 0; k < methods; ++k) {
+            if (c.seconds[k] <= 0) continue;
             made.loss[k] = std::min(0.5, c.seconds[k] / best - 1);
             const Plan plan = plan_by<T>(ctx, c, tuned_methods[k]);
             for (std::size_t i = 0; i < fitted; ++i) {
-                std::array<double, step_time_count> alone{};
+                Times alone{};
                 alone[i] = usual[i];
                 alone[fitted] = usual[fitted];
                 made.parts[k][i] = modelled_time(plan, std::bit_cast<StepTimes>(alone));
@@ -199,104 +179,92 @@ std::vector<ModelledCase> modelled_cases(const std::vector<TunedCase>& cases) {
     return modelled;
 }
 
-/// The smoothed loss of the choices, and its gradient.
-class Loss {
-public:
-    explicit Loss(const std::vector<const ModelledCase*>& cases) : cases_(cases) {}
+/// Returns exp(theta) by entries.
+Times factors(const Times& theta) {
+    Times factor{};
+    std::transform(theta.begin(), theta.end(), factor.begin(), [](double x) { return std::exp(x); });
+    return factor;
+}
 
-    double operator()(const LogFactors& theta, LogFactors* gradient) const {
-        constexpr double smoothed_over = 0.07, lambda = 0.3;
-        LogFactors factor{};
-        double total = 0;
-        for (std::size_t i = 0; i < fitted; ++i) {
-            factor[i] = std::exp(theta[i]);
-            total += lambda * theta[i] * theta[i];
-            if (gradient) (*gradient)[i] = 2 * lambda * theta[i];
-        }
-        for (const ModelledCase* c : cases_) {
-            std::array<double, tuned_methods.size()> time{}, weight{};
-            double least = std::numeric_limits<double>::infinity(), weights = 0, expected = 0;
-            for (std::size_t k = 0; k < time.size(); ++k) {
-                if (!c->has(k)) continue;
-                for (std::size_t i = 0; i < fitted; ++i) time[k] += factor[i] * c->parts[k][i];
-                least = std::min(least, time[k]);
-            }
-            for (std::size_t k = 0; k < time.size(); ++k) {
-                if (!c->has(k)) continue;
-                weight[k] = std::pow(time[k] / least, -1 / smoothed_over);
-                weights += weight[k];
-                expected += weight[k] * c->loss[k];
-            }
-            expected /= weights;
-            total += expected;
-            if (!gradient) continue;
-            for (std::size_t k = 0; k < time.size(); ++k) {
-                if (!c->has(k)) continue;
-                const double pull = -weight[k] / weights * (c->loss[k] - expected) / smoothed_over;
-                for (std::size_t i = 0; i < fitted; ++i) (*gradient)[i] += pull * factor[i] * c->parts[k][i] / time[k];
-            }
-        }
-        return total;
+/// Returns the smoothed loss of the choices with the factors exp(theta), and its gradient in theta.
+double smoothed_loss(const std::vector<const ModelledCase*>& cases, const Times& theta, Times& gradient) {
+    constexpr double smoothed_over = 0.07, lambda = 0.3;
+    const Times factor = factors(theta);
+    double total = 0;
+    for (std::size_t i = 0; i < fitted; ++i) {
+        total += lambda * theta[i] * theta[i];
+        gradient[i] = 2 * lambda * theta[i];
     }
+    for (const ModelledCase* c : cases) {
+        const auto time = c->times(factor);
+        const double least = *std::min_element(time.begin(), time.end());
+        std::array<double, methods> weight{};
+        double weights = 0, expected = 0;
+        for (std::size_t k = 0; k < methods; ++k) {
+            weight[k] = std::pow(time[k] / least, -1 / smoothed_over);
+            weights += weight[k];
+            expected += weight[k] * c->loss[k];
+        }
+        expected /= weights;
+        total += expected;
+        for (std::size_t k = 0; k < methods; ++k) {
+            const double pull = weight[k] / weights * (expected - c->loss[k]) / smoothed_over / time[k];
+            for (std::size_t i = 0; i < fitted; ++i) gradient[i] += pull * factor[i] * c->parts[k][i];
+        }
+    }
+    return total;
+}
 
-private:
-    const std::vector<const ModelledCase*>& cases_;
-};
-
-/// Minimises the loss by gradient descent from the built-in times, within a factor of 4.
-LogFactors descend(const Loss& loss) {
+/// Returns the factors of least loss within 4, by gradient descent from 1.
+Times descend(const std::vector<const ModelledCase*>& cases) {
     constexpr double limit = 1.4;
-    LogFactors theta{}, gradient{};
-    double value = loss(theta, &gradient), step = 0.1;
-    for (int iteration = 0; iteration < 100 && step > 1e-5;) {
-        LogFactors next = theta;
+    Times theta{}, gradient{};
+    double value = smoothed_loss(cases, theta, gradient), step = 0.1;
+    for (int iteration = 0; iteration < 100 && step > 1e-5; ++iteration) {
+        Times next{}, next_gradient{};
         for (std::size_t i = 0; i < fitted; ++i) next[i] = std::clamp(theta[i] - step * gradient[i], -limit, limit);
-        if (loss(next, nullptr) >= value) {
-            step /= 2;
-            continue;
-        }
+        const double next_value = smoothed_loss(cases, next, next_gradient);
+        step *= next_value < value ? 2 : 0.5;
+        if (next_value >= value) continue;
         theta = next;
-        value = loss(theta, &gradient);
-        step *= 2;
-        ++iteration;
+        value = next_value;
+        gradient = next_gradient;
     }
-    return theta;
+    return factors(theta);
 }
 
 /// Fits `times` to the cases of type T.
 template <class T>
-void fit(const TuningTable& table, std::array<double, step_time_count>& times) {
+void fit(const TuningTable& table, Times& times) {
     times = built_in_times<T>();
     const std::vector<ModelledCase> all = modelled_cases<T>(table.cases);
     std::vector<std::size_t> shape;  // of each case, counted
-    for (const ModelledCase& c : all) {
-        const TunedCase* const last = shape.empty() ? nullptr : all[shape.size() - 1].measured;
-        const bool same = last && last->rows == c.measured->rows && last->cols == c.measured->cols;
-        shape.push_back(!last ? 0 : shape.back() + !same);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const TunedCase &c = *all[i].measured, &last = *all[i == 0 ? 0 : i - 1].measured;
+        shape.push_back(i == 0 ? 0 : shape.back() + (c.rows != last.rows || c.cols != last.cols));
     }
     const auto fitted_to = [&](auto takes) {
         std::vector<const ModelledCase*> cases;
         for (std::size_t i = 0; i < all.size(); ++i)
             if (takes(shape[i])) cases.push_back(&all[i]);
-        return descend(Loss(cases));
+        return descend(cases);
     };
     // the loss that fits to seven eighths of the shapes save for the remaining ones
     constexpr std::size_t folds = 8;
-    std::vector<double> saved(shape.empty() ? 0 : shape.back() + 1);
+    const Times usual = factors({});
+    std::vector<double> saved(all.size());
     for (std::size_t fold = 0; fold < folds; ++fold) {
-        const LogFactors theta = fitted_to([&](std::size_t s) { return s % folds != fold; });
+        const Times factor = fitted_to([&](std::size_t s) { return s % folds != fold; });
         for (std::size_t i = 0; i < all.size(); ++i)
-            if (shape[i] % folds == fold) saved[shape[i]] += all[i].lost({}) - all[i].lost(theta);
+            if (shape[i] % folds == fold)
+                saved[shape[i]] += all[i].loss[all[i].choice(usual)] - all[i].loss[all[i].choice(factor)];
     }
-    double sum = 0, squares = 0;
-    for (const double s : saved) {
-        sum += s;
-        squares += s * s;
-    }
+    const double sum = std::accumulate(saved.begin(), saved.end(), 0.0);
+    const double squares = std::inner_product(saved.begin(), saved.end(), saved.begin(), 0.0);
     // by two standard errors, which noise alone seldom gives
     if (!(sum > 2 * std::sqrt(squares))) return;
-    const LogFactors theta = fitted_to([](std::size_t) { return true; });
-    for (std::size_t i = 0; i < fitted; ++i) times[i] *= std::exp(theta[i]);
+    const Times factor = fitted_to([](std::size_t) { return true; });
+    for (std::size_t i = 0; i < fitted; ++i) times[i] *= factor[i];
 }
 
 }  // namespace
@@ -335,13 +303,17 @@ void fit_tuning(TuningTable& table) {
 
 std::vector<TunedChoice> changed_choices(const TuningTable& table) {
     std::vector<TunedChoice> changed;
-    const auto add = [&]<class T>(const std::array<double, step_time_count>& times) {
+    const auto add = [&]<class T>(const Times& times) {
+        const Times usual = built_in_times<T>();
+        Times factor = factors({});
+        for (std::size_t i = 0; i < fitted; ++i)
+            if (usual[i] > 0) factor[i] = times[i] / usual[i];
         for (const ModelledCase& c : modelled_cases<T>(table.cases)) {
-            const std::size_t built_in = c.choice({}), tuned = c.choice(log_factors<T>(times));
-            if (built_in == tuned) continue;
-            const TunedCase& measured = *c.measured;
-            changed.push_back({measured, tuned_methods[built_in], tuned_methods[tuned],
-                               measured.seconds[built_in] / measured.seconds[tuned]});
+            const std::size_t built_in = c.choice(factors({})), tuned = c.choice(factor);
+            const auto& seconds = c.measured->seconds;
+            if (built_in != tuned)
+                changed.push_back(
+                    {*c.measured, tuned_methods[built_in], tuned_methods[tuned], seconds[built_in] / seconds[tuned]});
         }
     };
     add.operator()<float>(table.f32);
