@@ -635,5 +635,18 @@ TYPED_TEST(QrOfScales, APowerOfTwoIsOfNoAccount) {
     }
 }
 
+TEST(QrOfAMatrix, HasTheBitsOfItsView) {
+    Context<Host> ctx;
+    const Matrix<double> A = random_normal<double>(40, 7);
+    const Options explicit_q{.q = QForm::Explicit};
+    const auto expected = qr(ctx, A.view(), explicit_q).take_thin(ctx),
+               of_matrix = qr(ctx, A, explicit_q).take_thin(ctx);
+    const auto [Q, R] = qr(A);
+    for (const Matrix<double>* const found : {&of_matrix.Q, &Q})
+        EXPECT_TRUE(same_bits<double>(found->view(), expected.Q.view()));
+    for (const Matrix<double>* const found : {&of_matrix.R, &R})
+        EXPECT_TRUE(same_bits<double>(found->view(), expected.R.view()));
+}
+
 }  // namespace
 }  // namespace quoin::test

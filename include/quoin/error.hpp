@@ -1,5 +1,10 @@
 #pragma once
 
+// #error would let the compiler go on, and print pages
+#if defined(__cplusplus) && __cplusplus < 202002L
+#include "Quoin needs C++20: compile with -std=c++20"
+#endif
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>

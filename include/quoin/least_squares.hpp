@@ -97,6 +97,11 @@ LeastSquares<T, D> least_squares(Context<D>& ctx, RowMajorView<const T, D> A, Vi
                                  const LeastSquaresOptions& solver = {}, Options options = {}) {
     return least_squares<T, D>(ctx, InputView<T, D>(A), B, solver, options);
 }
+template <class T, class D>
+LeastSquares<T, D> least_squares(Context<D>& ctx, const Matrix<T, D>& A, const Matrix<T, D>& B,
+                                 const LeastSquaresOptions& solver = {}, Options options = {}) {
+    return least_squares<T, D>(ctx, InputView<T, D>(A.view()), B.view(), solver, options);
+}
 
 /// Solves with an existing factorization of A (m >= n), with or without pivoting: 4mnp + n²p flops. If a limit of
 /// `Pivoting` stopped the factorization, its rank is the most that the solution has.

@@ -144,6 +144,19 @@ template <class T, class D>
 QR<T, D> qr(Context<D>& ctx, RowMajorView<const T, D> A, Options options = {}) {
     return qr<T, D>(ctx, InputView<T, D>(A), options);
 }
+template <class T, class D>
+QR<T, D> qr(Context<D>& ctx, const Matrix<T, D>& A, Options options = {}) {
+    return qr<T, D>(ctx, InputView<T, D>(A.view()), options);
+}
+
+/// Returns the thin Q and R of a matrix in the host's memory, computed by all cores. Bounds and errors as above.
+///
+///     auto [Q, R] = quoin::qr(A);
+template <class T>
+ThinQR<T, Host> qr(const Matrix<T>& A) {
+    Context<Host> ctx;
+    return qr(ctx, A, {.q = QForm::Explicit}).take_thin(ctx);
+}
 
 /// Writes the thin Q (m×k) and R (k×n, with exact zeros below its diagonal) to the caller's memory and keeps nothing
 /// else. Writes only R if Q has no data. Takes any options of `qr` but `q`, `verify` and `pivoting`. Storage of A,

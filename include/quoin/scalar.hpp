@@ -41,7 +41,12 @@ constexpr Entry entry_for(ScalarKind kind, Entry f32, Entry f64) {
 /// of squares of up to 2^60 of them neither overflow nor lose bits. `has_halves`: whether three products of f16 make
 /// one of this type.
 template <class T>
-struct Scalar;
+struct Scalar {
+    static_assert(std::is_same_v<T, float>, "Quoin computes in float and double");
+    // no more errors than this one
+    using Real = T;
+    static constexpr ScalarKind kind = ScalarKind::F64;
+};
 
 /// f32.
 template <>

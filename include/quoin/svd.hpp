@@ -54,6 +54,10 @@ template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, RowMajorView<const T, D> A, bool vectors = true, Options options = {}) {
     return svd<T, D>(ctx, InputView<T, D>(A), vectors, options);
 }
+template <class T, class D>
+SVD<T, D> svd(Context<D>& ctx, const Matrix<T, D>& A, bool vectors = true, Options options = {}) {
+    return svd<T, D>(ctx, InputView<T, D>(A.view()), vectors, options);
+}
 
 /// Thin singular value decompositions A_b = U_b diag(s_b) V_bᵀ of a batch, k = min(m, n).
 template <class T>
