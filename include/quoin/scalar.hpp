@@ -43,7 +43,7 @@ constexpr Entry entry_for(ScalarKind kind, Entry f32, Entry f64) {
 template <class T>
 struct Scalar {
     static_assert(std::is_same_v<T, float>, "Quoin computes in float and double");
-    // no more errors than this one
+    /// The type of real parts; here it spares more errors than this one.
     using Real = T;
     static constexpr ScalarKind kind = ScalarKind::F64;
 };
