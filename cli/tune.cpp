@@ -90,7 +90,7 @@ void measure(const TuneArguments& arguments, const std::string& path) {
     std::atomic<double> fraction = 0;
     TuneOptions options;
     options.seconds = arguments.thorough ? 600 : 60;
-    // smaller matrices are more cases, but the fit then chose worse for larger ones (docs/notes/tried.md)
+    // smaller matrices are more cases
     options.flops = arguments.thorough ? 2e9 : 3e8;
     options.progress = [&](double done) { fraction = done; };
     TuningTable table;
