@@ -724,7 +724,7 @@ TYPED_TEST(CliTyped, PivotsMoveLargeColumnsToTheFront) {
     const int invalid = exit_code_of(ErrorCode::InvalidArgument);
     expect_error(quoin_run("factor A.npy --out f --rank 2"), usage_error, {"--rank", "--pivot"});
     expect_error(quoin_run("factor A.npy --out f --pivot --rank 0"), usage_error, {"0"});
-    expect_error(quoin_run("factor A.npy --out f --pivot --rank 31"), invalid, {"max_rank", "30"});
+    expect_error(quoin_run("factor A.npy --out f --pivot --rank 31"), invalid, {"rank asked for", "30"});
     expect_error(quoin_run("factor A.npy --out f --pivot --tol nan"), invalid, {"tolerance", "nan"});
     expect_error(quoin_run("factor A.npy --out f --pivot=least"), usage_error, {"--pivot", "least", "strong"});
     expect_error(quoin_run("factor A.npy --out f --pivot --method tsqr"), invalid, {"pivoting", "tsqr"});

@@ -50,7 +50,7 @@ def test_threads(call):
 
 @pytest.mark.parametrize("function, defaults", [
     (quoin.qr, "reduced auto None True False False None None None False"), (quoin.factor, "auto None True False any False"),
-    (quoin.lstsq, "None auto None True solve False"), (quoin.lq, "reduced auto None True False"),
+    (quoin.lstsq, "None auto None True solve False False"), (quoin.lq, "reduced auto None True False"),
     (quoin.rq, "reduced auto None True False"), (quoin.ql, "reduced auto None True False"),
     (quoin.svd, "True auto None True False None None None False"), (quoin.interpolative, "None None auto None True None"),
     (quoin.cur, "None None auto None True None"), (quoin.plan, "<class 'numpy.float64'> auto any None cpu"),
