@@ -145,7 +145,7 @@ nb::tuple series(const nb::object& samples, Index components, Index count, Index
                              series_spectrum(ctx, std::as_const(x).view(), options)};
         });
     const auto vector = [&](const std::vector<double>& v) { return to_vector<double>(home, threads, v); };
-    const auto each = [&](double Estimate::*of) { return vector(of_each(s.exponents, of)); };
+    const auto each = [&, &exponents = s.exponents](double Estimate::*of) { return vector(of_each(exponents, of)); };
     return nb::make_tuple(each(&Estimate::value), each(&Estimate::error), each(&Estimate::half_width),
                           to_tuple(s.kaplan_yorke), to_tuple(d.exponent), vector(d.times), vector(d.logarithms),
                           d.first, d.last, s.skipped, s.segments);
