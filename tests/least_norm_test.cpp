@@ -51,7 +51,7 @@ Matrix<double> widened(const auto& A) {
 struct Reference {
     template <class T>
     Reference(const Matrix<T>& A_, const Matrix<T>& B, double rcond)
-        : X(std::max(A_.rows(), A_.cols()), B.cols()), s(std::min(A_.rows(), A_.cols())) {
+        : X(filled<double>(std::max(A_.rows(), A_.cols()), B.cols(), 0)), s(std::min(A_.rows(), A_.cols())) {
         Matrix<double> A = widened(A_);
         for (Index j = 0; j < B.cols(); ++j) std::copy_n(B.view().at(0, j), B.rows(), X.view().at(0, j));
         lapack_int found = 0;
