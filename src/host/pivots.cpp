@@ -36,12 +36,21 @@ struct ScaledNorm {
 };
 
 /// A greedy panel. Its steps alternate between one thread, which makes a reflector, and all of them, which update
-/// tiles of columns.
+/// tiles of columns. A small matrix takes every reflector at once, and a larger one all of them at the panel's end.
 template <class T>
 class GreedyPanel {
 public:
     GreedyPanel(const PivotedColumns<T, Host>& columns, Index first, MatrixView<T> tau, MatrixView<T> F, T* small)
-        : c_(columns), A_(columns.A), F_(F), tau_(tau), first_(first), aux_(small), row_(small + tau.rows) {}
+        : c_(columns),
+          A_(columns.A),
+          F_(F),
+          tau_(tau),
+          first_(first),
+          at_once_(A_.rows * A_.cols * Index{sizeof(T)} <= Tuning<Host>::max_reflected_at_once),
+          aux_(small),
+          row_(small + tau.rows) {}
+
+    bool at_once() const { return at_once_; }
 
     /// Moves the largest remaining column to place k, and makes its reflector. Returns false if its norm is not above
     /// the tolerance.
@@ -50,28 +59,35 @@ public:
         if (!(norm_of(p).value() > tolerance) && !(tolerance < 0)) return false;
         if (p != r) {
             std::swap_ranges(A_.at(0, p), A_.at(0, p) + m, A_.at(0, r));
-            std::swap_ranges(F_.at(0, p), F_.at(0, p) + k, F_.at(0, r));
+            if (!at_once_) std::swap_ranges(F_.at(0, p), F_.at(0, p) + k, F_.at(0, r));
             std::swap(c_.order(p, 0), c_.order(r, 0));
             for (Index i = 0; i < 2; ++i) std::swap(c_.norms(p, i), c_.norms(r, i));
             if (c_.exponents.data) std::swap(c_.exponents(p, 0), c_.exponents(r, 0));
         }
         // a := a − V F
-        outer_blocked(m - r, 1, k, A_.at(r, first_), A_.ld, F_.at(0, r), F_.ld, A_.at(r, r), A_.ld);
+        if (!at_once_) outer_blocked(m - r, 1, k, A_.at(r, first_), A_.ld, F_.at(0, r), F_.ld, A_.at(r, r), A_.ld);
         AllRows<T> rows;
         T none[1] = {};
         T* const v = A_.at(r, r);
-        tau_(k, 0) = reflect_column(m - r - 1, Index(0), Index(0), v, static_cast<const T*>(nullptr), A_.ld, v + 1,
-                                    A_.ld, none, rows);
+        reached_ = at_once_ ? std::min(A_.cols, r + max_by_column) : r + 1;
+        tau_(k, 0) = reflect_column(m - r - 1, Index(0), reached_ - r - 1, v, static_cast<const T*>(nullptr), A_.ld,
+                                    v + 1, A_.ld, none, rows);
+        if (at_once_) return true;
         // Vᴴv, and V's row of the new reflector
         for (Index l = 0; l < k; ++l) row_[l] = aux_[l] = conjugate(A_(r, first_ + l));
         inner_blocked(k, 1, m - r - 1, A_.at(r + 1, first_), A_.ld, v + 1, A_.ld, aux_, k);
         return true;
     }
 
-    /// Updates F, the row of R and the norms of the columns of a tile, after `begin(k)`. `work` holds m elements.
+    /// Updates the columns of a tile, or F, and the row of R and the norms, after `begin(k)`. `work` holds m elements.
     void update(Index k, Index tile, T* work) const {
-        const Index r = first_ + k, m = A_.rows, h = m - r - 1;
-        const Index j = std::max(tile * tile_cols, r + 1), n = std::min(A_.cols, (tile + 1) * tile_cols) - j;
+        const Index r = first_ + k, m = A_.rows, h = m - r - 1, end = std::min(A_.cols, (tile + 1) * tile_cols);
+        const Index j = std::max(tile * tile_cols, reached_), n = end - j;
+        if (at_once_) {
+            if (n > 0) reflect(r, j, n);
+            for (Index l = std::max(tile * tile_cols, r + 1); l < end; ++l) downdate(k, l, A_(r, l), work);
+            return;
+        }
         if (n <= 0) return;
         T products[tile_cols] = {}, known[tile_cols] = {}, above[tile_cols] = {};
         inner_blocked(1, n, h, A_.at(r + 1, r), A_.ld, A_.at(r + 1, j), A_.ld, products, 1);
@@ -101,6 +117,18 @@ private:
         for (Index j = from + 1; j < A_.cols; ++j) p = norm_of(j) > norm_of(p) ? j : p;
         return p;
     }
+    /// Applies the reflector of column r to n columns from j on: w = tauᵀ (aᵣᵀ + vᵀC), [aᵣ; C] −= [1; v] w.
+    void reflect(Index r, Index j, Index n) const {
+        const Index h = A_.rows - r - 1;
+        const T *const v = A_.at(r + 1, r), tau = conjugate(tau_(r - first_, 0));
+        T w[tile_cols] = {};
+        inner_blocked(1, n, h, v, A_.ld, A_.at(r + 1, j), A_.ld, w, 1);
+        for (Index l = 0; l < n; ++l) {
+            w[l] = tau * (A_(r, j + l) + w[l]);
+            A_(r, j + l) -= w[l];
+        }
+        outer_blocked(h, n, 1, v, A_.ld, w, 1, A_.at(r + 1, j), A_.ld);
+    }
     void downdate(Index k, Index j, T r, T* work) const {
         Real<T>&norm = c_.norms(j, 0), &computed = c_.norms(j, 1);
         if (norm == 0) return;
@@ -112,14 +140,20 @@ private:
             return;
         }
         const Index below = first_ + k + 1, h = A_.rows - below;
-        std::copy_n(A_.at(below, j), h, work);
-        outer_blocked(h, 1, k + 1, A_.at(below, first_), A_.ld, F_.at(0, j), F_.ld, work, h);
-        norm = computed = host::column_norm(h, work);
+        const T* a = A_.at(below, j);
+        if (!at_once_) {
+            std::copy_n(a, h, work);
+            outer_blocked(h, 1, k + 1, A_.at(below, first_), A_.ld, F_.at(0, j), F_.ld, work, h);
+            a = work;
+        }
+        norm = computed = host::column_norm(h, a);
     }
 
     const PivotedColumns<T, Host>& c_;
     const MatrixView<T> A_, F_, tau_;
     const Index first_;
+    const bool at_once_;
+    Index reached_ = 0;  // columns before it have the last reflector
     T *const aux_, *const row_;
 };
 
@@ -164,6 +198,7 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
     }
     threads.throw_if_stopped();
     ctx.state().add_flops(flops);
+    if (panel.at_once()) return taken;
     // A₂₂ −= V F
     const Range done{first, first + taken}, right{first + taken, n}, below{first + taken, m};
     subtract_product<T>(ctx, A.block(below, done), F.block({0, taken}, right), A.block(below, right));
