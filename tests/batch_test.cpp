@@ -108,8 +108,7 @@ TYPED_TEST(BatchTest, PivotedMatricesHaveTheBitsOfOneMatrix) {
     for (Index b = 0; b < A.count(); ++b) {
         const Matrix<T>& M = matrices[b];
         SCOPED_TRACE(fmt::format("matrix {}, {}x{}", b, M.rows(), M.cols()));
-        const auto alone =
-            qr<T, Host>(this->ctx, M.view(), {.method = Method::BlockedHouseholder, .pivoting = Pivoting{}});
+        auto alone = qr<T, Host>(this->ctx, M.view(), {.method = Method::BlockedHouseholder, .pivoting = Pivoting{}});
         EXPECT_TRUE(same_bits<T>(R[b], alone.r(this->ctx).view()));
         EXPECT_TRUE(same_bits<T>(Q[b], alone.form_q(this->ctx).view()));
         const auto order = f.permutation(b), expected = alone.permutation();
@@ -120,6 +119,24 @@ TYPED_TEST(BatchTest, PivotedMatricesHaveTheBitsOfOneMatrix) {
         Matrix<T> AP(M.rows(), M.cols());
         for (Index j = 0; j < M.cols(); ++j) std::copy_n(M.view().at(0, order[j]), M.rows(), AP.view().at(0, j));
         EXPECT_LE(column_residual_error<T>(AP.view(), Q[b], R[b]), law);
+        // a batch of M alone, whose columns are in range more often than those of all matrices of this shape
+        const Index k = std::min(M.rows(), M.cols());
+        const BatchView<const T> only(M.data(), M.rows(), M.cols(), M.ld(), 0, 1);
+        auto one = qr<T>(this->ctx, only, pivoted);
+        EXPECT_TRUE(same_bits<T>(R[b], one.r(this->ctx)[0]));
+        EXPECT_TRUE(std::equal(order.begin(), order.end(), one.permutation(0).begin()));
+        EXPECT_EQ(one.report(0).rank, alone.report().rank);
+        Matrix<T> C = random_normal<T>(M.rows(), 2, b), QtC = copy<T>(C.view());
+        alone.apply_q(this->ctx, Side::Left, Op::Transpose, QtC.view());
+        EXPECT_TRUE(same_bits<T>(one.apply_q(this->ctx, Op::Transpose, C.view())[0], QtC.view()));
+        Batch<T> V_R(this->ctx, M.rows(), M.cols(), 1), tau(this->ctx, k, 1, 1);
+        one.lapack(this->ctx, V_R.view(), tau.view());
+        const LapackQR<T> expected_format = to_lapack(this->ctx, std::move(alone));
+        EXPECT_TRUE(same_bits<T>(V_R[0], expected_format.V_R.view()));
+        EXPECT_TRUE(same_bits<T>(tau[0], expected_format.tau.view()));
+        EXPECT_TRUE(same_bits<T>(std::move(one).take_q(this->ctx)[0], Q[b]));
+        EXPECT_TRUE(same_bits<T>(qr<T>(this->ctx, only, {.q = QForm::None, .pivoting = Pivoting{}}).r(this->ctx)[0],
+                                 R_alone[b]));
     }
     EXPECT_TRUE(qr<T>(this->ctx, A).permutation(0).empty());
 }

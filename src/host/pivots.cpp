@@ -46,7 +46,7 @@ public:
           F_(F),
           tau_(tau),
           first_(first),
-          at_once_(A_.rows * A_.cols * Index{sizeof(T)} <= Tuning<Host>::max_reflected_at_once),
+          at_once_(Tuning<Host>::reflects_at_once(A_.rows, A_.cols, sizeof(T))),
           aux_(small),
           row_(small + tau.rows) {}
 
@@ -56,7 +56,7 @@ public:
     /// the tolerance.
     bool begin(Index k, double tolerance) {
         const Index r = first_ + k, m = A_.rows, p = largest(r);
-        if (!(norm_of(p).value() > tolerance) && !(tolerance < 0)) return false;
+        if (!(tolerance < 0) && !(norm_of(p).value() > tolerance)) return false;
         if (p != r) {
             std::swap_ranges(A_.at(0, p), A_.at(0, p) + m, A_.at(0, r));
             if (!at_once_) std::swap_ranges(F_.at(0, p), F_.at(0, p) + k, F_.at(0, r));

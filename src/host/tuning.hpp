@@ -142,10 +142,11 @@ struct Tuning<Host> : CommonTuning {
     /// Whether greedy pivots of k columns take no longer than a sketch's. f64, 2 cores of an AMD EPYC, ms, greedy |
     /// randomized: 150² 1.1|1.2, 300² 3.2|3.3, 600² 18|12.
     static bool greedy_pays(Index k) { return k <= 256; }
-    /// Bytes up to which all columns of a greedy panel take each reflector at once. One core of an AMD EPYC, f64 | f32,
-    /// us, at once, by panels: 32² 11, 14 | 10, 13; 96² 97, 98 | 64, 76; 128² 193, 181 | 121, 138; 192² 655, 541 |
-    /// 331, 317.
-    static constexpr Index max_reflected_at_once = 96 << 10;
+    /// Whether all columns of a greedy panel take each reflector at once. One core of an AMD EPYC, f64 | f32, us, at
+    /// once, by panels: 32² 11, 14 | 10, 13; 96² 97, 98 | 64, 76; 128² 193, 181 | 121, 138; 192² 655, 541 | 331, 317.
+    static constexpr bool reflects_at_once(Index m, Index n, std::size_t bytes) {
+        return m * n * static_cast<Index>(bytes) <= 96 << 10;
+    }
     /// Least rows a column if all pivots are chosen first, by a sketch, or from R if R alone is wanted. R of f64, 2
     /// cores of an AMD EPYC, ms, from R | by panels: 1000 × 250 2.6|4.3, 1500 × 500 12.3|12.7, 5000 × 2000 584|524,
     /// 8000 × 2000 659|734.

@@ -211,7 +211,8 @@ BatchedLeastSquares<T, D> least_squares(Context<D>& ctx, const BatchedQR<T, D>& 
     for (const auto& c : all.classes) {
         if (!c.small) {
             batch.solve_each(c.members(), 4.0 * c.m * c.n, [&](Context<D>& mine, Index b, MatrixView<const T, D> Bb) {
-                return least_squares<T, D>(mine, *c.each[all.at(b).second], Bb, solver);
+                return c.with_qr(mine, all.at(b).second,
+                                 [&](const QR<T, D>& f) { return least_squares<T, D>(mine, f, Bb, solver); });
             });
             continue;
         }

@@ -28,6 +28,21 @@ Index factor_each(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
     return first == bad.end() ? -1 : c.members()[first - bad.begin()];
 }
 
+/// Factors the members of a class together if their plan allows, and no entry needs care. Returns whether it did.
+template <class T, class D>
+bool factor_pivoted_class(Context<D>& ctx, BatchView<const T, D> A, const Options& options, ShapeClass<T, D>& c) {
+    if constexpr (std::is_same_v<D, Host>) {
+        const Plan plan = plan_qr<T>(ctx, c.m, c.n, options);
+        if (!PivotedBatch<T, D>::fits(plan)) return false;
+        auto& batch = c.pivoted.emplace(ctx, plan, c.count);
+        for_each_matrix(ctx, c.count, 10.0 * c.m * c.n, Memory::Kept,
+                        [&](Context<D>& mine, Index i) { gather<T, D>(mine, A, c.members()[i], batch.matrices()[i]); });
+        if (batch.factor(ctx)) return true;
+        c.pivoted.reset();
+    }
+    return false;
+}
+
 /// Calls factor(class) for every class. It returns a matrix with NaN or Inf, or −1. Throws NonFiniteEntry for the first
 /// such matrix.
 template <class T, class D, class Factor>
@@ -64,6 +79,7 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
             c.small.emplace(ctx, c.m, c.n, c.count);
             return c.small->factor(ctx, A, c.members(), options.check_finite);
         }
+        if (factor_pivoted_class<T, D>(ctx, A, options, c)) return Index(-1);
         c.each.resize(c.count);
         return factor_each<T, D>(ctx, A, options, c, Memory::Kept,
                                  [&](Context<D>&, QR<T, D>&& f, Index i) { c.each[i] = std::move(f); });
@@ -140,8 +156,9 @@ namespace {
 /// Calls work(ctx, QR, b) for every matrix of a class that is not small.
 template <class T, class D, class Work>
 void for_each_qr(Context<D>& ctx, const ShapeClass<T, D>& c, double flops, const Work& work) {
-    for_each_matrix(ctx, c.count, flops, Memory::Kept,
-                    [&](Context<D>& mine, Index i) { work(mine, *c.each[i], c.members()[i]); });
+    for_each_matrix(ctx, c.count, flops, Memory::Kept, [&](Context<D>& mine, Index i) {
+        c.with_qr(mine, i, [&](const QR<T, D>& f) { work(mine, f, c.members()[i]); });
+    });
 }
 
 /// Forms Q of a class. make(ctx, i) returns Q of its member i if the matrices are not small.
@@ -171,8 +188,9 @@ void BatchedQR<T, D>::r(Context<D>& ctx, BatchView<T, D> R) const {
         if (c.small) {
             c.small->unpack(ctx, Factor::R, c.members(), R);
         } else {
-            for_each_qr(ctx, c, 10.0 * c.k * c.n, [&](Context<D>& mine, const QR<T, D>& f, Index b) {
-                scatter<T, D>(mine, f.r(mine).view(), R, b);
+            for_each_matrix(ctx, c.count, 10.0 * c.k * c.n, Memory::Kept, [&](Context<D>& mine, Index i) {
+                const Matrix<T, D> one = c.pivoted ? c.pivoted->r(mine, i) : c.each[i]->r(mine);
+                scatter<T, D>(mine, one.view(), R, c.members()[i]);
             });
         }
     }
@@ -183,7 +201,9 @@ void BatchedQR<T, D>::form_q(Context<D>& ctx, BatchView<T, D> Q) const {
     require_shapes<T, D>(
         "Q", Q, count(), [&](Index b) { return rows(b); }, [&](Index b) { return inside_->shape(b).k; });
     for (const auto& c : inside_->classes)
-        form_class<T, D>(ctx, c, Q, [&](Context<D>& mine, Index i) { return c.each[i]->form_q(mine); });
+        form_class<T, D>(ctx, c, Q, [&](Context<D>& mine, Index i) {
+            return c.with_qr(mine, i, [&](const QR<T, D>& f) { return f.form_q(mine); });
+        });
 }
 
 template <class T, class D>
@@ -255,11 +275,13 @@ Batch<T, D> BatchedQR<T, D>::take_q(Context<D>& ctx) && {
     auto Q = thin_q_memory<T, D>(ctx, *inside_);
     for (auto& c : inside_->classes) {
         form_class<T, D>(ctx, c, Q.view(), [&](Context<D>& mine, Index i) {
+            if (c.pivoted) return c.pivoted->one(mine, i).take_q(mine);
             Matrix<T, D> one = std::move(*c.each[i]).take_q(mine);
             c.each[i].reset();
             return one;
         });
         c.small.reset();
+        c.pivoted.reset();
     }
     return Q;
 }
@@ -287,6 +309,7 @@ template <class T, class D>
 std::span<const Index> BatchedQR<T, D>::permutation(Index b) const {
     const auto [c, i] = inside_->at(b);
     const auto& of_shape = inside_->classes[c];
+    if (of_shape.pivoted) return of_shape.pivoted->permutation(i);
     return of_shape.small ? std::span<const Index>() : of_shape.each[i]->permutation();
 }
 
@@ -294,6 +317,7 @@ template <class T, class D>
 Report BatchedQR<T, D>::report(Index b) const {
     const auto [c, i] = inside_->at(b);
     const auto& of_shape = inside_->classes[c];
+    if (of_shape.pivoted) return of_shape.pivoted->report(i);
     if (!of_shape.small) return of_shape.each[i]->report();
     Report report;
     report.method = Method::BlockedHouseholder;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "algorithms/batches/pivoted_batch.hpp"
 #include "devices.hpp"
 #include "quoin/batch.hpp"
 
@@ -19,9 +20,15 @@ struct ShapeClass {
     std::vector<Index> list;  // empty: all of the batch
     Index count = 0;
     std::optional<SmallBatch<T, D>> small;
-    std::vector<std::optional<QR<T, D>>> each;  // if they are not small
+    std::optional<PivotedBatch<T, D>> pivoted;
+    std::vector<std::optional<QR<T, D>>> each;  // neither small nor pivoted ones
 
     Members members() const { return {list, count}; }
+    /// Calls work(QR) for member i of a class that is not small.
+    template <class Work>
+    auto with_qr(Context<D>& ctx, Index i, const Work& work) const {
+        return pivoted ? work(pivoted->one(ctx, i)) : work(*each[i]);
+    }
 };
 
 /// Calls f(X, columns, is_transposed) for column-major views X, each of some columns of matrix b of a batch or of their
@@ -34,14 +41,18 @@ void for_each_stored(BatchView<U, D> A, Index b, F f) {
     if (cs == 1) return f(View(A.data(b), n, m, rs), Range{0, n}, true);
     for (Index j = 0; j < n; ++j) f(View(A.data(b) + j * cs, 1, m, rs), Range{j, j + 1}, true);
 }
-/// Returns a copy of matrix b of a batch of any strides.
+/// B := matrix b of a batch of any strides.
+template <class T, class D>
+void gather(Context<D>& ctx, BatchView<const T, D> A, Index b, MatrixView<T, D> B) {
+    for_each_stored(A, b, [&](MatrixView<const T, D> X, Range cols, bool is_transposed) {
+        const auto to = B.col_block(cols);
+        is_transposed ? transpose<T>(ctx, X, to) : copy<T>(ctx, X, to);
+    });
+}
 template <class T, class D>
 Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
     Matrix<T, D> B(ctx, A.rows(b), A.cols(b));
-    for_each_stored(A, b, [&](MatrixView<const T, D> X, Range cols, bool is_transposed) {
-        const auto to = B.view().col_block(cols);
-        is_transposed ? transpose<T>(ctx, X, to) : copy<T>(ctx, X, to);
-    });
+    gather<T, D>(ctx, A, b, B.view());
     return B;
 }
 /// Writes A to matrix b of a batch of any strides.
@@ -132,7 +143,7 @@ BatchedFactors<T, D> by_shape(BatchView<const T, D> A) {
     BatchedFactors<T, D> sorted;
     sorted.count = A.count();
     const auto add = [&](Index b, Index count) {
-        sorted.classes.push_back({A.rows(b), A.cols(b), std::min(A.rows(b), A.cols(b)), {}, count, {}, {}});
+        sorted.classes.push_back({A.rows(b), A.cols(b), std::min(A.rows(b), A.cols(b)), {}, count, {}, {}, {}});
     };
     if (A.uniform()) {
         if (A.count() > 0) add(0, A.count());

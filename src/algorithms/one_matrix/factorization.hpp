@@ -124,6 +124,10 @@ struct Factorization {
     void require_held(const char* operation) const;
 };
 
+/// Returns the factorization by `plan` that has given reflectors and R in LAPACK's format, k×1 tau.
+template <class T, class D>
+QR<T, D> of_reflectors(Context<D>& ctx, const Plan& plan, Matrix<T, D>&& V_R, View<const T, D> tau);
+
 /// Access of Quoin's own sources to the data of a QR.
 struct Inside {
     template <class T, class D>

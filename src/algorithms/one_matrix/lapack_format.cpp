@@ -128,14 +128,20 @@ Matrix<T, D> reconstruct(Context<D>& ctx, QR<T, D>&& factorization, MatrixView<T
     return V_R;
 }
 
-/// Returns an empty factorization in LAPACK's format, for given reflectors.
+/// Returns the plan of given reflectors in panels of `panel_width` columns (0: as Quoin chooses).
 template <class T, class D>
-QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, Index panel_width) {
+Plan plan_of_given(const Context<D>& ctx, Index m, Index n, Index panel_width) {
     Options options;
     options.method = BlockedHouseholder{panel_width};
     options.q = QForm::Reflectors;
-    Plan plan = plan_qr<T>(ctx, V_R.rows(), V_R.cols(), options);
+    Plan plan = plan_qr<T>(ctx, m, n, options);
     factor_by_panels(plan);
+    return plan;
+}
+
+/// Returns a factorization in LAPACK's format that lacks its T, for given reflectors.
+template <class T, class D>
+QR<T, D> imported(Context<D>& ctx, Matrix<T, D>&& V_R, const Plan& plan) {
     QR<T, D> f = Inside::planned<T, D>(plan);
     Inside::of(f).report.method = Method::BlockedHouseholder;
     auto& forest = Inside::of(f).holder.template emplace<ReflectorQ<T, D>>().forest;
@@ -229,20 +235,24 @@ const ReflectorQ<T, D>& SmallQ<T, D>::reflectors(Context<D>& ctx, const Plan& pl
 }
 
 template <class T, class D>
+QR<T, D> of_reflectors(Context<D>& ctx, const Plan& plan, Matrix<T, D>&& V_R, View<const T, D> tau) {
+    QR<T, D> f = imported(ctx, std::move(V_R), plan);
+    auto& forest = Inside::of(f).reflectors()->forest;
+    for (const Panel& panel : forest.panels) {
+        compact_wy<T>(ctx, forest.panel_a(panel), tau.row_block({panel.first, panel.first + panel.tree.width}),
+                      forest.panel_t(panel));
+    }
+    return f;
+}
+
+template <class T, class D>
 QR<T, D> from_lapack(Context<D>& ctx, LapackQR<T, D>&& factors) {
     const Index m = factors.V_R.rows(), n = factors.V_R.cols(), k = std::min(m, n);
     if (factors.tau.rows() != k || (k > 0 && factors.tau.cols() != 1)) {
         throw InvalidArgument(fmt::format("from_lapack: tau is {} x {}, and V_R is {} x {}", factors.tau.rows(),
                                           factors.tau.cols(), m, n));
     }
-    QR<T, D> f = imported(ctx, std::move(factors.V_R), 0);
-    auto& forest = Inside::of(f).reflectors()->forest;
-    for (const Panel& panel : forest.panels) {
-        compact_wy<T>(ctx, forest.panel_a(panel),
-                      factors.tau.view().row_block({panel.first, panel.first + panel.tree.width}),
-                      forest.panel_t(panel));
-    }
-    return f;
+    return of_reflectors<T, D>(ctx, plan_of_given<T>(ctx, m, n, 0), std::move(factors.V_R), factors.tau.view());
 }
 
 template <class T, class D>
@@ -253,7 +263,7 @@ QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors) {
         throw InvalidArgument(
             fmt::format("from_lapack_t: Tf is {} x {}, and V_R is {} x {}", nb, factors.Tf.cols(), m, n));
     }
-    QR<T, D> f = imported(ctx, std::move(factors.V_R), nb);
+    QR<T, D> f = imported(ctx, std::move(factors.V_R), plan_of_given<T>(ctx, m, n, nb));
     auto& forest = Inside::of(f).reflectors()->forest;
     for (const Panel& panel : forest.panels) {
         const Index w = panel.tree.width;
@@ -269,6 +279,7 @@ QR<T, D> from_lapack_t(Context<D>& ctx, LapackQRT<T, D>&& factors) {
     template Matrix<T, D> QR<T, D>::t(Context<D>&) const;                       \
     template Matrix<T, D> QR<T, D>::s(Context<D>&) const;                       \
     template LapackQR<T, D> to_lapack<T, D>(Context<D>&, QR<T, D> &&);          \
+    template decltype(of_reflectors<T, D>) of_reflectors<T, D>;                 \
     template QR<T, D> from_lapack<T, D>(Context<D>&, LapackQR<T, D> &&);        \
     template LapackQRT<T, D> to_lapack_t<T, D>(Context<D>&, QR<T, D>&&, Index); \
     template QR<T, D> from_lapack_t<T, D>(Context<D>&, LapackQRT<T, D> &&);

@@ -292,7 +292,8 @@ private:
             if (is_lost) copy<Real<T>>(ctx_, norms.col_block({0, 1}), computed);
             const auto order = order_of_Y.view().row_block({0, Y.cols});
             copy<Index>(ctx_, identity.view().row_block({0, Y.cols}), order);
-            choose({Y, order, norms, exponents_.data ? exponents_.row_block(rest) : exponents_}, first, width, computed);
+            choose({Y, order, norms, exponents_.data ? exponents_.row_block(rest) : exponents_}, first, width,
+                   computed);
             const Range here{first, end}, right{end, n};
             const bool is_last = end == most_;
             Context<D>& side = beside.fork();
@@ -464,13 +465,23 @@ std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixV
 
 template <class T, class D>
 Index numerical_rank(Context<D>& ctx, Index larger, MatrixView<const T, D> R) {
-    Matrix<T, D> diagonal(ctx, std::min(R.rows, R.cols), 1);
-    copy_diagonal<T>(ctx, R, diagonal.view());
-    const std::vector<T> d = on_host<T, D>(ctx, diagonal.view());
+    const Index k = std::min(R.rows, R.cols);
+    MatrixView<const T, Host> d;  // 1×k
+    Matrix<T, Host> copied;
+    if constexpr (std::is_same_v<D, Host>) {
+        d = {R.data, 1, k, R.ld + 1};
+    } else {
+        Matrix<T, D> diagonal(ctx, k, 1);
+        copy_diagonal<T>(ctx, R, diagonal.view());
+        copied = host_copy_of<T, D>(ctx, diagonal.view());
+        d = {copied.data(), 1, k, 1};
+    }
     double largest = 0;
-    for (const T r : d) largest = std::max(largest, static_cast<double>(std::abs(r)));
+    for (Index j = 0; j < k; ++j) largest = std::max(largest, static_cast<double>(std::abs(d(0, j))));
     const double least = static_cast<double>(larger) * Scalar<T>::u * largest;
-    return std::count_if(d.begin(), d.end(), [&](T r) { return std::abs(r) > least; });
+    Index rank = 0;
+    for (Index j = 0; j < k; ++j) rank += std::abs(d(0, j)) > least;
+    return rank;
 }
 
 std::vector<Index> inverse_of(std::span<const Index> order) {
