@@ -52,7 +52,8 @@ template <class T, class D>
 struct BatchedFactors;
 
 /// The factorizations A_b = Q_b R_b of a batch, k = min(m, n): R_b k×n, the thin Q_b m×k. With Options::pivoting
-/// they are A_b P_b = Q_b R_b.
+/// they are A_b P_b = Q_b R_b. If limits of `Pivoting` stop them, k is the largest rank of the matrices of one shape.
+/// From the rank of matrix b on, the columns of Q_b and the rows of R_b are zeros then, and its tau.
 ///
 /// Const members may be called from several threads, each with its own context. Outputs have the shapes named here, and
 /// any strides. Other shapes throw InvalidArgument.
@@ -64,6 +65,8 @@ public:
     /// Return the rows and columns of matrix b.
     Index rows(Index b) const;
     Index cols(Index b) const;
+    /// Returns the columns of the thin Q_b, and rows of R_b.
+    Index k(Index b) const;
 
     /// Writes R_b, k×n, with exact zeros below the diagonal.
     void r(Context<D>& ctx, BatchView<T, D> R) const;
@@ -79,8 +82,8 @@ public:
     /// As above, but return new matrices.
     Batch<T, D> r(Context<D>& ctx) const;
     Batch<T, D> form_q(Context<D>& ctx) const;
-    /// Returns the thin Q_b and consumes the factorization. If matrices were factored one by one, the memory of each is
-    /// freed before the next Q is formed.
+    /// Returns the thin Q_b and consumes the factorization. If the matrices are not small, the memory of each is freed
+    /// before the next Q is formed.
     Batch<T, D> take_q(Context<D>& ctx) &&;
     /// Returns op(Q_b) C, with one C (m×p) for all matrices.
     Batch<T, D> apply_q(Context<D>& ctx, Op op, std::type_identity_t<MatrixView<const T, D>> C) const;
@@ -106,8 +109,8 @@ private:
 /// matrix and the options, not on the other matrices, their number, or the number of threads. On the host the call
 /// blocks until done. On a GPU it blocks only if `check_finite` is true. Without `check_finite` the call can be
 /// captured into a CUDA graph, after a first call has allocated the memory. Takes any options of `qr`. With a `method`
-/// other than Auto and BlockedHouseholder, or with `verify` or `pivoting`, each matrix is factored by a `qr` of its
-/// own. Pivoting takes no limits in a batch; `report` has the rank of each matrix.
+/// other than Auto and BlockedHouseholder, or with `verify` or `pivoting`, each matrix is factored as by a `qr` of its
+/// own. `report` has the rank of each matrix.
 ///
 /// Throws InvalidArgument, OutOfMemory, and NonFiniteEntry, which names the first matrix with NaN or Inf and its entry.
 /// With check_finite = false NaN and Inf propagate within their matrix.

@@ -165,7 +165,8 @@ def qr(
         rank is then unique. For one matrix, in the modes 'reduced', 'complete' and 'r'.
     rank, rtol, rtol_frobenius : optional
         With pivoting: the most columns of Q, and the tolerances of the columns that are left, as for `interpolative`.
-        K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete', and not of a stack.
+        K is then their number, and A[:, P] ≈ Q R. Not in mode 'complete'. Of a stack K is the largest of these numbers,
+        and the rows of R, and columns of Q, that a matrix has no need of are zeros.
     overwrite_a : bool
         SciPy's option, which has no effect: `a` is only read.
 

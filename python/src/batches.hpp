@@ -170,7 +170,7 @@ public:
     /// Returns V_Rᵀ and tau.
     nb::tuple raw(const Where<D>& where) const {
         if (stacked_) {
-            const Index k = std::min(m_, n_);
+            const Index k = least(0);
             BatchResult<T, D> h(where, leading_, count(), m_, n_, m_, As::Transpose);
             BatchResult<T, D> tau(where, leading_, count(), k, 1, k, As::Vector);
             run(where, 0, [&](Context<D>& ctx) { f_->lapack(ctx, h.all(m_), tau.all(k)); });
@@ -255,7 +255,7 @@ private:
     }
     Index rows(Index b) const { return stacked_ ? m_ : f_->rows(b); }
     Index cols(Index b) const { return stacked_ ? n_ : f_->cols(b); }
-    Index least(Index b) const { return std::min(rows(b), cols(b)); }
+    Index least(Index b) const { return b < count() ? f_->k(b) : std::min(rows(b), cols(b)); }
     static Index columns(const Batch<T, D>& C, Index) { return C.cols(); }
     static Index columns(const List<T, D>& C, Index b) {
         // the library reports a wrong number of matrices

@@ -269,7 +269,6 @@ def test_what_numpy_and_scipy_have_and_quoin_has_not():
     for a, options, why in (
         (A, {"mode": "raw"}, "must not be 'raw'"),
         (A, {"method": "tsqr"}, "pivoting is by householder"),
-        (np.stack([A, A]), {"rank": 1}, "without limits"),
         ([A, A[:3]], {}, "a list of them"),
     ):
         with pytest.raises(quoin.InvalidArgument, match=why):

@@ -205,7 +205,25 @@ def test_pivoted_stacks(rng, shape, mode):
         if mode != "r":
             Q, R, P = result
             assert Q[index].shape == alone[0].shape and np.allclose(Q[index] @ R[index], A[index][:, P[index]], rtol=0, atol=1e-13)
-    with pytest.raises(quoin.InvalidArgument, match="limits"):
-        quoin.qr(A, pivoting=True, rank=1) if min(shape) > 0 else quoin.qr(A, pivoting=True, rtol=0.1)
     with pytest.raises(quoin.InvalidArgument, match="positive"):
         quoin.qr(A, pivoting=True, positive=True)
+
+
+@pytest.mark.parametrize("limit", [{"rank": 3}, {"rtol": 1e-8}, {"rank": 3, "rtol_frobenius": 1e-8}], ids=str)
+def test_pivoted_stacks_with_limits(rng, limit):
+    ranks = np.array([[4, 1, 2], [3, 4, 0]])
+    A = np.zeros((2, 3, 12, 5))
+    for index in np.ndindex(ranks.shape):
+        A[index] = rng.standard_normal((12, ranks[index])) @ rng.standard_normal((ranks[index], 5))
+    kept = np.full_like(ranks, 3) if limit == {"rank": 3} else np.minimum(ranks, limit.get("rank", 5))
+    Q, R, P = quoin.qr(A, pivoting=True, **limit)
+    alone_R, _ = quoin.qr(A, "r", pivoting=True, **limit)
+    assert Q.shape == (2, 3, 12, kept.max()) and R.shape == alone_R.shape == (2, 3, kept.max(), 5)
+    for index in np.ndindex(ranks.shape):
+        one = quoin.qr(A[index], method="householder", pivoting=True, **limit)
+        k = kept[index]
+        assert one.Q.shape == (12, k)
+        assert_same(Q[index][:, :k], one.Q)
+        assert_same(R[index][:k], one.R)
+        assert_same(P[index], one.P)
+        assert not Q[index][:, k:].any() and not R[index][k:].any()

@@ -25,9 +25,9 @@ struct PivotedColumns {
 /// the number of columns of the panel. Waits if there is a tolerance.
 ///
 /// Norms are downdated, and computed anew where that lost half of their digits (Drmač and Bujanović 2008). On the host
-/// A₂₂ takes the panel at once: A₂₂ −= V F, F = (A V T)ᵀ (Quintana-Ortí, Sun and Bischof 1998). On a GPU, and in a small
-/// A on the host, it takes every reflector as it comes, and F is not used. 4mnb flops for b columns. Half of them are
-/// bound by memory on the host, all on a GPU if A does not fit its shared memory.
+/// A₂₂ takes the panel at once: A₂₂ −= V F, F = (A V T)ᵀ (Quintana-Ortí, Sun and Bischof 1998). On a GPU, and if A is
+/// small, A₂₂ takes every reflector as it comes, and F is not used. 4mnb flops for b columns. Half of them are bound by
+/// memory on the host, all on a GPU if A does not fit its shared memory.
 template <class T, class D>
 Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first, double tolerance, View<T, D> tau,
                      View<T, D> F);

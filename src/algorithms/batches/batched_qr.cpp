@@ -60,8 +60,6 @@ void factor_classes(Context<D>& ctx, BatchView<const T, D> A, BatchedFactors<T, 
 /// Returns the options of a batch. Each matrix is held as reflectors, unless the caller chooses another method or R
 /// alone.
 Options batch_options(Options options) {
-    if (options.pivoting && options.pivoting->has_limit())
-        throw InvalidArgument("a batch has pivoting without limits, by which the shapes of Q and R would differ");
     require_any_signs(options, "a batch");
     if (options.method == Method::Auto && options.q != QForm::None) options.method = Method::BlockedHouseholder;
     return options;
@@ -81,8 +79,13 @@ BatchedQR<T, D> qr(Context<D>& ctx, BatchView<const T, D> A, Options options) {
         }
         if (factor_pivoted_class<T, D>(ctx, A, options, c)) return Index(-1);
         c.each.resize(c.count);
-        return factor_each<T, D>(ctx, A, options, c, Memory::Kept,
-                                 [&](Context<D>&, QR<T, D>&& f, Index i) { c.each[i] = std::move(f); });
+        const Index bad = factor_each<T, D>(ctx, A, options, c, Memory::Kept,
+                                            [&](Context<D>&, QR<T, D>&& f, Index i) { c.each[i] = std::move(f); });
+        if (bad < 0 && options.pivoting && options.pivoting->has_limit()) {
+            c.k = 0;
+            for (const auto& f : c.each) c.k = std::max(c.k, f->report().rank);
+        }
+        return bad;
     });
     return InsideBatch::made<T, D>(std::move(impl));
 }
@@ -149,6 +152,10 @@ Index BatchedQR<T, D>::rows(Index b) const {
 template <class T, class D>
 Index BatchedQR<T, D>::cols(Index b) const {
     return inside_->shape(b).n;
+}
+template <class T, class D>
+Index BatchedQR<T, D>::k(Index b) const {
+    return inside_->shape(b).k;
 }
 
 namespace {
@@ -243,10 +250,12 @@ void BatchedQR<T, D>::lapack(Context<D>& ctx, BatchView<T, D> V_R, BatchView<T, 
         } else {
             for_each_qr(ctx, c, 10.0 * c.m * c.n, [&](Context<D>& mine, const QR<T, D>& f, Index b) {
                 const Matrix<T, D> V = f.v(mine), R = f.r(mine);
+                const Range kept{0, R.rows()}, right{R.rows(), c.n};
                 Matrix<T, D> both(mine, c.m, c.n);
-                copy<T>(mine, V.view(), both.view().col_block({0, c.k}));
-                copy<T>(mine, R.view().col_block({c.k, c.n}), both.view().block({0, c.k}, {c.k, c.n}));
-                store_triangle<T>(mine, R.view().col_block({0, c.k}), both.view().block({0, c.k}, {0, c.k}));
+                copy<T>(mine, V.view(), both.view().col_block(kept));
+                copy<T>(mine, R.view().col_block(right), both.view().block(kept, right));
+                store_triangle<T>(mine, R.view().col_block(kept), both.view().block(kept, kept));
+                if (kept.end < std::min(c.m, c.n)) set_zero(mine, both.view().block({kept.end, c.m}, right));
                 scatter<T, D>(mine, std::as_const(both).view(), V_R, b);
                 scatter<T, D>(mine, f.tau(mine).view(), tau, b);
             });

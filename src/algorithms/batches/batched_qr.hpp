@@ -16,7 +16,7 @@ namespace quoin {
 /// Matrices of one shape.
 template <class T, class D>
 struct ShapeClass {
-    Index m, n, k;
+    Index m, n, k;            // k: columns of Q
     std::vector<Index> list;  // empty: all of the batch
     Index count = 0;
     std::optional<SmallBatch<T, D>> small;
@@ -55,9 +55,16 @@ Matrix<T, D> gathered(Context<D>& ctx, BatchView<const T, D> A, Index b) {
     gather<T, D>(ctx, A, b, B.view());
     return B;
 }
-/// Writes A to matrix b of a batch of any strides.
+/// Writes A to the first rows and columns of matrix b of a batch of any strides, and zeros to the other ones.
 template <class T, class D>
 void scatter(Context<D>& ctx, MatrixView<const T, D> A, BatchView<T, D> B, Index b) {
+    Matrix<T, D> padded;
+    if (A.rows < B.rows(b) || A.cols < B.cols(b)) {
+        padded = Matrix<T, D>(ctx, B.rows(b), B.cols(b));
+        set_zero(ctx, padded.view());
+        copy<T>(ctx, A, padded.view().block({0, A.rows}, {0, A.cols}));
+        A = std::as_const(padded).view();
+    }
     for_each_stored(B, b, [&](MatrixView<T, D> X, Range cols, bool is_transposed) {
         const auto from = A.col_block(cols);
         is_transposed ? transpose<T>(ctx, from, X) : copy<T>(ctx, from, X);
