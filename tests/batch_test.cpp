@@ -136,6 +136,7 @@ TYPED_TEST(BatchTest, PivotedMatricesHaveTheBitsOfOneMatrix) {
         EXPECT_TRUE(same_bits<T>(V_R[0], expected_format.V_R.view()));
         EXPECT_TRUE(same_bits<T>(tau[0], expected_format.tau.view()));
         EXPECT_TRUE(same_bits<T>(std::move(one).take_q(this->ctx)[0], Q[b]));
+        EXPECT_TRUE(same_bits<T>(orthonormalize<T>(this->ctx, only, pivoted)[0], Q[b]));
         EXPECT_TRUE(same_bits<T>(qr<T>(this->ctx, only, {.q = QForm::None, .pivoting = Pivoting{}}).r(this->ctx)[0],
                                  R_alone[b]));
     }

@@ -277,7 +277,7 @@ def _pivoted_qr(
     if a.ndim > 2:
         _require_any_signs(positive, f"an array of {a.ndim} dimensions")
         batch = place.core.factor_stack(place.operand(a), method, _FORMS[mode], where, check_finite, False, pivots)
-        P = np.array(batch.permutations(), dtype=np.intp).reshape((*a.shape[:-2], a.shape[-1]))
+        P = batch.permutations().reshape((*a.shape[:-2], a.shape[-1]))
         R = place.give_back(batch.r(mode == "complete", where))
         return (R, P) if mode == "r" else PivotedQRResult(place.give_back(batch.q(mode == "complete", where)), R, P)
     core = place.core.factor(place.operand(a), method, _FORMS[mode], where, check_finite, False, pivots, positive)

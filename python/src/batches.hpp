@@ -142,14 +142,11 @@ public:
         for (Index b = 0; b < f_->count(); ++b) shapes.append(nb::make_tuple(f_->rows(b), f_->cols(b)));
         return shapes;
     }
-    /// Returns the permutation of each matrix.
-    std::vector<std::vector<Index>> permutations() const {
-        std::vector<std::vector<Index>> all;
-        for (Index b = 0; b < count(); ++b) {
-            const std::span<const Index> order = f_->permutation(b);
-            all.emplace_back(order.begin(), order.end());
-        }
-        return all;
+    /// Returns the permutations of a stack, a row for each matrix.
+    nb::object permutations() const {
+        Matrix<Index> all(n_, count());
+        for (Index b = 0; b < count(); ++b) std::ranges::copy(f_->permutation(b), all.view().at(0, b));
+        return to_numpy(std::move(all), As::Transpose);
     }
     /// Returns R, with zeros below it up to m rows if `complete`.
     nb::object r(bool complete, const Where<D>& where) const {

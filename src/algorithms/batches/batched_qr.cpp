@@ -209,7 +209,7 @@ void BatchedQR<T, D>::form_q(Context<D>& ctx, BatchView<T, D> Q) const {
         "Q", Q, count(), [&](Index b) { return rows(b); }, [&](Index b) { return inside_->shape(b).k; });
     for (const auto& c : inside_->classes)
         form_class<T, D>(ctx, c, Q, [&](Context<D>& mine, Index i) {
-            return c.with_qr(mine, i, [&](const QR<T, D>& f) { return f.form_q(mine); });
+            return c.pivoted ? c.pivoted->one(mine, i).take_q(mine) : c.each[i]->form_q(mine);
         });
 }
 

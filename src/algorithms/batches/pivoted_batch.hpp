@@ -21,8 +21,8 @@ public:
     static bool fits(const Plan& plan) {
         if constexpr (std::is_same_v<D, Host>) {
             return plan.pivoting && plan.pivoting->kind == Pivots::Greedy && !plan.pivoting->chosen_first &&
-                   !plan.pivoting->has_limit() && plan.q != QForm::Explicit && !plan.q.full_t && !plan.verify &&
-                   plan.rows * plan.cols > 0 && Tuning<Host>::reflects_at_once(plan.rows, plan.cols, sizeof(T));
+                   !plan.pivoting->has_limit() && !plan.q.full_t && !plan.verify && plan.rows * plan.cols > 0 &&
+                   Tuning<Host>::reflects_at_once(plan.rows, plan.cols, sizeof(T));
         }
         return false;
     }
