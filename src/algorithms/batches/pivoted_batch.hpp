@@ -7,7 +7,6 @@
 #include "algorithms/one_matrix/factorization.hpp"
 #include "algorithms/one_matrix/panel_layout.hpp"
 #include "algorithms/one_matrix/pivoted_qr.hpp"
-#include "algorithms/one_matrix/plan.hpp"
 #include "devices.hpp"
 #include "quoin/batch.hpp"
 
