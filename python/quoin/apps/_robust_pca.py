@@ -372,7 +372,7 @@ class RobustPCA:
             raise InvalidArgument(f"0 {empty}(s) (shape={array.shape}) while a minimum of 1 is required.")
         require_finite(array, place)
         if fitting:
-            self.n_features_in_ = features
+            self.n_features_in_: int = features
             if names is not None:
                 self.feature_names_in_ = names
             elif hasattr(self, "feature_names_in_"):
