@@ -313,6 +313,22 @@ def test_program_gets_the_libraries_that_the_package_found(monkeypatch):
     assert _program.environment([]) == dict(os.environ)
 
 
+@pytest.mark.parametrize("command, hides_gpus", [("info", True), ("run", False)])
+def test_what_quoin_run_starts_sees_the_gpus(command, hides_gpus, monkeypatch, tmp_path):
+    from quoin import _libraries, _program
+
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "quoin").touch()
+    started = []
+    monkeypatch.setattr(_program, "__file__", str(tmp_path / "_program.py"))
+    monkeypatch.setattr(_libraries, "LOADED", [""])
+    monkeypatch.setattr(sys, "argv", ["quoin", command])
+    monkeypatch.setattr(os, "execve", lambda *call: started.append(call))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    _program.main()
+    assert ("CUDA_VISIBLE_DEVICES" in started[0][2]) == hides_gpus
+
+
 def test_console_script_becomes_the_program(tmp_path):
     call = "import sys; from quoin import _program; _program.__file__ = sys.argv.pop(1); _program.main()"
     command = [sys.executable, "-c", call, str(tmp_path / "_program.py"), "plan", "--help"]
