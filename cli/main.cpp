@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
         "Try:  quoin demo                          a first look, checked and compared with LAPACK\n"
         "      quoin factor A.npy --out factors    R.npy and Q.npy of your matrix\n"
         "      mpiexec -n 4 quoin factor --help    the same by several processes, each with its rows\n"
+        "      quoin run python3 script.py         an unchanged program with Quoin in the place of its LAPACK\n"
         "      quoin COMMAND --help                what a command does, with an example\n\n"
         "Exit codes: " +
         exit_codes());
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
     add_plan(program);
     add_info(program);
     add_tune(program);
+    add_run(program);
     program.add_program("rpca", "Robust PCA: M = L + S, a video's still background and the objects that move.");
     program.add_program("lyapunov", "Lyapunov exponents of a dynamical system, by QR of its tangent vectors.");
     program.add_program("bench", "Time Quoin against LAPACK through the same BLAS, or on a GPU against cuSOLVER.");

@@ -6,6 +6,8 @@ class App;
 
 namespace quoin::cli {
 
+class Program;
+
 // Each adds its subcommand to the program; the subcommand runs when the command line has been read. One file each.
 void add_factor(CLI::App& program);
 void add_lstsq(CLI::App& program);
@@ -14,5 +16,6 @@ void add_plan(CLI::App& program);
 void add_info(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_demo(CLI::App& program);
+void add_run(Program& program);
 
 }  // namespace quoin::cli

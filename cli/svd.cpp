@@ -66,8 +66,6 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
         Vt_writer.emplace(Vt_path, k, n);
     }
 
-    // the small SVD and the product with its vectors come on top of the factorization
-    const double beyond_qr = k < all ? 0 : svd_flops(m, n, vectors) - factor_flops(m, n);
     load_kernels<T>(ctx, m, n, device, [&](MatrixView<const T, D> small) {
         svd<T, D>(ctx, small, vectors, options_for<T>(small, options));
     });
@@ -83,7 +81,7 @@ void run_svd(Context<D>& ctx, DeviceInUse& device, const SvdArguments& arguments
         const Matrix<T, D> A = read_matrix<T>(ctx, file);
         reading_seconds = watch.seconds();
         ctx.reset_progress();
-        const double flops = std::get<Plan>(route.by).flops + beyond_qr;
+        const double flops = flops_of_svd<T>(ctx, m, n, vectors, options);
         const ProgressBar bar("decomposing", [&] { return ctx.flops_done() / flops; });
         return naming_file(file.path(), 0, [&] { return svd<T, D>(ctx, A.view(), vectors, options); });
     }();

@@ -118,6 +118,7 @@ TEST_F(Cli, EveryCommandHasTheOptionsThatItHeeds) {
                      common + factoring + "compact-wy keep-s full-t "},
         {"demo", "out device " + common + reading + factoring},
         {"info", common},
+        {"run", "report "},
         {"tune", "thorough show reset device " + common},
         {"rpca",
          "out method noise route lambda mu rho tol iterations max-rank nan-is-missing memory device trace " + common +
@@ -143,6 +144,27 @@ TEST_F(Cli, CommandsThatAreProgramsOfTheirOwnSayWhereTheyAreMissing) {
         expect_error({WEXITSTATUS(status), contents("../out"), contents("../err")},
                      exit_code_of(ErrorCode::UnreadableFile), {"/quoin-" + name, "`quoin " + name + "`"});
     }
+}
+
+TEST_F(Cli, RunPreloadsTheDropIn) {
+    const Outcome help = quoin_run("run --help");
+    for (const char* part : {"Usage: quoin run [OPTIONS] PROGRAM...\n", "Example:  quoin run python3 script.py"})
+        EXPECT_NE(help.out.find(part), std::string::npos) << help.out;
+    expect_error(quoin_run("run"), 64, {"PROGRAM"});
+    expect_error(quoin_run("run --reports true"), 64, {"did you mean '--report'?"});
+    if (!fs::exists(fs::read_symlink("/proc/self/exe").parent_path() / "../lib/libquoin_lapack.so"))
+        GTEST_SKIP() << "built without the drop-in";
+    // the words, the environment and the ignored signals of the shell are its own
+    const std::string show = "echo $LD_PRELOAD ${QUOIN_REPORT-none} ${GOMP_SPINCOUNT-none} $@; kill -XFSZ $$";
+    const Outcome shell = Process("/usr/bin/env", {"-u", "GOMP_SPINCOUNT", "-u", "OMP_WAIT_POLICY", "-u", "LD_PRELOAD",
+                                                   Process::quoin_path(), "run", "sh", "-c", show, "sh", "--report"})
+                              .wait();
+    EXPECT_TRUE(std::regex_match(shell.out, std::regex("/\\S*/libquoin_lapack.so none none --report\n"))) << shell.out;
+    EXPECT_EQ(shell.exit_code, 128 + SIGXFSZ);
+    const std::string report = quoin_run("run --report -- " + Process::quoin_path() + " info").err;
+    EXPECT_TRUE(std::regex_match(report, std::regex("quoin: calls of LAPACK in process \\d+: none\n"))) << report;
+    expect_error(quoin_run("run no-such-program"), exit_code_of(ErrorCode::UnreadableFile),
+                 {"no-such-program", "No such file"});
 }
 
 TEST_F(Cli, LoadsFewLibraries) {

@@ -49,8 +49,13 @@ TEST(CovariantLyapunov, AreTheEigenvectorsOfALinearMap) {
         for (Index j = 0; j < 3; ++j) EXPECT_GE(cosine(V.at(0, j), S[j], 3), 1 - 100 * u) << j;
         ++calls;
     };
+    std::vector<double> shares;
+    options.progress = [&](double share) { shares.push_back(share); };
     const CovariantLyapunov f = covariant_lyapunov(ctx, *map, options);
     EXPECT_EQ(calls, 20);
+    // 40 segments of alignment, and twice 20 + 40
+    ASSERT_EQ(shares.size(), 160u);
+    for (std::size_t k = 0; k < 160; ++k) EXPECT_EQ(shares[k], static_cast<double>(k + 1) / 160);
     EXPECT_EQ(f.local.cols(), 20);
     EXPECT_EQ(f.split, 2);
     for (Index k = 0; k < 20; ++k) {

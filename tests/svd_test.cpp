@@ -251,6 +251,22 @@ TYPED_TEST(SvdTest, ASquareNeedsNoQRUnlessOneIsAskedFor) {
     EXPECT_THROW(svd(this->ctx, MatrixView<const T>(A.data(), 40, 30, 39)), InvalidArgument);
 }
 
+/// LAPACK does not count its flops, and serves less than 128 columns.
+TYPED_TEST(SvdTest, CountsTheFlopsThatItEstimates) {
+    using T = TypeParam;
+    for (const auto& [m, n] : {std::pair<Index, Index>{200, 200}, {180, 240}, {2000, 150}, {150, 1000}}) {
+        const Matrix<T> A = random_normal<T>(m, n);
+        for (const bool vectors : {true, false}) {
+            SCOPED_TRACE(fmt::format("{}x{} {}", m, n, vectors));
+            this->ctx.reset_progress();
+            svd(this->ctx, A.view(), vectors);
+            const double share = this->ctx.flops_done() / flops_of_svd<T>(this->ctx, m, n, vectors);
+            EXPECT_GE(share, 0.7);
+            EXPECT_LE(share, 1.3);
+        }
+    }
+}
+
 /// Returns the SVD of matrix b of a batch.
 template <class T>
 SVD<T> member(const BatchedSVD<T>& all, Index b) {

@@ -109,6 +109,7 @@ private:
             throw_if_stopped(ctx_);
             system_.advance(ctx_, options_.steps_per_qr, frame.x, {});
             require_finite_state(frame.x, static_cast<double>(k + 1) * tau_, system_.step());
+            tell_progress();
         }
         QR<double> f = qr<double>(ctx_, normal_matrix<double>(options_.seed + vectors_seed, n_, p_), plan_);
         frame.Q = std::move(f).take_q(ctx_);
@@ -138,7 +139,15 @@ private:
                     j);
             }
         }
+        tell_progress();
         return R;
+    }
+
+    /// A segment is done. Segments after the start are run twice.
+    void tell_progress() {
+        ++done_;
+        if (options_.progress)
+            options_.progress(static_cast<double>(done_) / static_cast<double>(transient_ + aligned_ + 2 * total_));
     }
 
     Matrix<double> any_triangle() const {
@@ -209,7 +218,7 @@ private:
     const CovariantOptions& options_;
     Index n_, p_;
     double tau_ = 0;
-    Index transient_ = 0, aligned_ = 0, sampled_ = 0, total_ = 0, block_ = 1;  // segments
+    Index transient_ = 0, aligned_ = 0, sampled_ = 0, total_ = 0, block_ = 1, done_ = 0;  // segments
     Plan plan_;
 };
 

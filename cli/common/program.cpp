@@ -96,8 +96,6 @@ int report(const char* message, int exit_code) {
 
 std::string version_text() { return fmt::format("quoin {}", version()); }
 
-std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
-
 /// Whether mpiexec has started this process together with others. A process of an MPI program may start `quoin` alone.
 bool is_one_of_several() {
     const char* const sizes[] = {std::getenv("OMPI_COMM_WORLD_SIZE"), std::getenv("PMI_SIZE"),
@@ -138,6 +136,8 @@ __attribute__((section(".preinit_array"), used)) void (*call_before_libraries)(i
 #endif
 
 }  // namespace
+
+std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
 void let_waiting_threads_sleep(char** argv, int spins) {
     if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
@@ -183,6 +183,11 @@ void Program::add_program(const std::string& name, const std::string& descriptio
     programs_.push_back(name);
 }
 
+CLI::App& Program::add_launcher(const std::string& name, const std::string& description) {
+    launcher_ = name;
+    return *add_subcommand(name, description);
+}
+
 std::string Program::unexpected() const {
     const CLI::App* command = this;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
@@ -207,15 +212,22 @@ int Program::run(int argc, char** argv) {
     try {
         if (argc > 1 && std::find(programs_.begin(), programs_.end(), argv[1]) != programs_.end())
             become_program(argv[1], {argv + 2, argv + argc}, fmt::format("`quoin {}`", argv[1]));
-        if (becomes_mpi_ && is_one_of_several())
-            become_program("mpi", {argv + 1, argv + argc}, "quoin as one of several processes");
-        let_waiting_threads_sleep(argv);
-        std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write
+        std::vector<std::string> words(argv + 1, argv + argc);
+        if (argc > 1 && words.front() == launcher_) {
+            const auto is_option = [](const std::string& word) { return word.starts_with("-") && word != "--"; };
+            const auto program = std::find_if_not(words.begin() + 1, words.end(), is_option);
+            if (program == words.end() || *program != "--") words.insert(program, "--");
+        } else {
+            if (becomes_mpi_ && is_one_of_several()) become_program("mpi", words, "quoin as one of several processes");
+            let_waiting_threads_sleep(argv);
+            std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write
+        }
         omp_set_num_threads(Context<Host>().threads());
         for (CLI::App* command : get_subcommands([](CLI::App*) { return true; })) refuse_empty_out(*command);
         refuse_empty_out(*this);
         try {
-            parse(argc, argv);
+            std::reverse(words.begin(), words.end());  // CLI11 takes the last word first
+            parse(words);
         } catch (const CLI::ParseError& e) {
             if (e.get_exit_code() != 0) throw;
             exit(e);  // --help, --version

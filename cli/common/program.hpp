@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ public:
     /// Adds the command `name`, which is the program quoin-NAME in this program's folder.
     void add_program(const std::string& name, const std::string& description);
 
+    /// Adds the command `name`, which becomes another program, its first argument. All words after that are the
+    /// program's own, and so is the environment.
+    CLI::App& add_launcher(const std::string& name, const std::string& description);
+
     /// Makes this program become quoin-mpi if it is one of several processes that mpiexec has started.
     void becomes_mpi() { becomes_mpi_ = true; }
 
@@ -26,6 +31,7 @@ private:
     /// Returns one sentence about an argument that no command takes, with the name that was probably meant.
     std::string unexpected() const;
     std::vector<std::string> programs_;
+    std::string launcher_;
     bool becomes_mpi_ = false;
 };
 
@@ -34,6 +40,9 @@ private:
 /// loaded, so the program starts once more. `Program::run` calls it. A program that must do something once, or needs
 /// another number of turns, calls it before `run`.
 void let_waiting_threads_sleep(char** argv, int spins = 30000);
+
+/// Returns the path of this program.
+std::filesystem::path own_path();
 
 /// "0 success, 64 malformed command line, …"
 std::string exit_codes();

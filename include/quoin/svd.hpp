@@ -59,6 +59,10 @@ SVD<T, D> svd(Context<D>& ctx, const Matrix<T, D>& A, bool vectors = true, Optio
     return svd<T, D>(ctx, InputView<T, D>(A.view()), vectors, options);
 }
 
+/// Estimates the flops of `svd` of an m×n matrix. `Context::flops_done` over them is the progress of a call.
+template <class T, class D>
+double flops_of_svd(const Context<D>& ctx, Index m, Index n, bool vectors = true, Options options = {});
+
 /// Thin singular value decompositions A_b = U_b diag(s_b) V_bᵀ of a batch, k = min(m, n).
 template <class T>
 struct BatchedSVD {

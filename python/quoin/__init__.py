@@ -36,7 +36,15 @@ quoin.sklearn (estimators). quoin.lapack runs an unchanged program: python -m qu
 ((1000, 20), (20, 20), True)
 """
 
+import pathlib
+import sysconfig
 from typing import TYPE_CHECKING
+
+if sysconfig.get_config_var("Py_GIL_DISABLED") and pathlib.Path(__file__).with_name("_core.abi3.so").exists():
+    raise ImportError(
+        "this quoin-qr is for a Python with the GIL, and this Python is free-threaded, which has no stable ABI: "
+        "use python3.14, say, in the place of python3.14t"
+    )
 
 from . import _libraries  # before the extension module, which uses the libraries that it loads
 

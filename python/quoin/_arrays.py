@@ -41,7 +41,7 @@ class OnHost:
     """
 
     core: Any = _core
-    library = _NumPy()
+    library: Arithmetic = _NumPy()
 
     def __init__(self, give_back: Callable[[Any], Any] = _identity):
         self.give_back = give_back

@@ -205,7 +205,7 @@ class OnGpu:
 
     def __init__(self, library: Any, device: int):
         self.device = device
-        self.core = _core.cuda
+        self.core: Any = _core.cuda
         self.library = library
 
     _kept: dict[tuple[Any, int], OnGpu] = {}

@@ -10,6 +10,7 @@ import numpy as np
 from . import _core
 from ._arguments import (
     flag,
+    function,
     gpu_number,
     integer,
     numpys_mode,
@@ -55,7 +56,7 @@ from ._results import (
     solution,
     solutions,
 )
-from ._types import A, Deficient, Floats, Form, Indices, Method, Numbers, Pivots, Thin
+from ._types import A, Deficient, Floats, Form, Indices, Method, Numbers, Pivots, Progress, Thin
 
 _MODES = {"reduced": "q", "complete": "c", "r": "r", "raw": "h"}
 _FORMS = {"reduced": "explicit", "complete": "any", "r": "none", "raw": "reflectors"}  # of Q, for `factor`
@@ -313,17 +314,17 @@ def _qr_of_list(a: Any, mode: str, method: str, threads: int | None, check_finit
 @overload
 def factor(
     a: Numbers, method: Method = "auto", threads: int | None = None, check_finite: bool = True, verify: bool = False,
-    q: Form = "any", positive: bool = False,
+    q: Form = "any", positive: bool = False, *, callback: Progress | None = None,
 ) -> Factorization[Floats]: ...
 @overload
 def factor(
     a: list[A], method: Method = "auto", threads: int | None = None, check_finite: bool = True, verify: bool = False,
-    q: Form = "any", positive: bool = False,
+    q: Form = "any", positive: bool = False, *, callback: Progress | None = None,
 ) -> BatchedFactorization: ...
 @overload
 def factor(
     a: A, method: Method = "auto", threads: int | None = None, check_finite: bool = True, verify: bool = False,
-    q: Form = "any", positive: bool = False,
+    q: Form = "any", positive: bool = False, *, callback: Progress | None = None,
 ) -> Factorization[A]: ...
 # fmt: on
 
@@ -336,6 +337,8 @@ def factor(
     verify: bool = False,
     q: str = "any",
     positive: bool = False,
+    *,
+    callback: Progress | None = None,
 ) -> Any:
     """Factor A = QR and keep Q as the method finds it: as reflectors, a tree of reflectors, or a matrix.
 
@@ -352,6 +355,9 @@ def factor(
         not at all.
     positive : bool
         Make the diagonal of R non-negative, as for `qr`. `V`, `T` and `tau` keep the signs of the reflectors.
+    callback : callable, optional
+        For one matrix: called as callback(fraction) every 50 ms with the share of the work that is done, and with 1 at
+        the end; on a GPU only at the end. It runs in the thread of the caller. Its exceptions end the call.
 
     Returns
     -------
@@ -370,6 +376,7 @@ def factor(
     n_threads = threads_number(threads)
     check_finite, verify = flag("check_finite", check_finite), flag("verify", verify)
     positive = flag("positive", positive)
+    _require_one_matrix(callback, a)
     if (short := unconverted(a)) is not None and a.ndim > 1:
         operand, place = short
     elif is_ragged(a):
@@ -382,8 +389,16 @@ def factor(
         _require_any_signs(positive, f"an array of {a.ndim} dimensions")
         core = place.core.factor_stack(operand, method, q, where, check_finite, verify)
         return BatchedFactorization(core, place, n_threads, stacked=True)
-    core = place.core.factor(operand, method, q, where, check_finite, verify, None, positive)
+    core = place.core.factor(operand, method, q, where, check_finite, verify, None, positive, callback)
     return Factorization(core, place, n_threads)
+
+
+def _require_one_matrix(callback: Progress | None, a: Any) -> None:
+    if callback is None:
+        return
+    function("callback", callback, ", or None")
+    if is_ragged(a) or np.ndim(a) > 2:
+        raise InvalidArgument("callback is told the progress of one matrix, and these are several")
 
 
 def from_raw(h: A, tau: Any, threads: int | None = None) -> Factorization[A]:
@@ -420,12 +435,12 @@ def from_raw(h: A, tau: Any, threads: int | None = None) -> Factorization[A]:
 @overload
 def lstsq(
     a: Numbers, b: Any, rcond: float | None = None, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    deficient: Deficient = "solve", *, overwrite_a: bool = False, mixed_precision: bool = False,
+    deficient: Deficient = "solve", *, overwrite_a: bool = False, mixed_precision: bool = False, callback: Progress | None = None,
 ) -> LstsqResult[Floats]: ...
 @overload
 def lstsq(
     a: A, b: Any, rcond: float | None = None, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
-    deficient: Deficient = "solve", *, overwrite_a: bool = False, mixed_precision: bool = False,
+    deficient: Deficient = "solve", *, overwrite_a: bool = False, mixed_precision: bool = False, callback: Progress | None = None,
 ) -> LstsqResult[A]: ...
 # fmt: on
 
@@ -441,6 +456,7 @@ def lstsq(
     *,
     overwrite_a: bool = False,
     mixed_precision: bool = False,
+    callback: Progress | None = None,
 ) -> Any:
     """Least squares of any shape and rank: the x of least norm among the minimisers of ‖A x − b‖₂.
 
@@ -464,6 +480,8 @@ def lstsq(
         Factor one float64 matrix, M >= N, in float32 and refine x to float64's accuracy. float64 alone solves the
         problem if that does not converge, as for condition numbers above about 1e6; `.refinement` says so. It pays for
         large N and few right-hand sides.
+    callback : callable, optional
+        As for `factor`.
 
     Returns
     -------
@@ -500,13 +518,15 @@ def lstsq(
     """
     options, check_finite = solver(rcond, deficient, mixed_precision), flag("check_finite", check_finite)
     n_threads = threads_number(threads)
+    _require_one_matrix(callback, a)
     short, short_b = unconverted(a), unconverted(b)
     if short is not None and short_b is not None and _go_together(a, b) and short[1] is short_b[1]:
         (A, place), (B, _) = short, short_b
         where = place.where(n_threads)
         if a.ndim > 2:
             return solutions(place.core.lstsq_stack(A, B, options, method, where, check_finite), a.shape, False, place)
-        return solution(place.core.lstsq(A, B, options, method, where, check_finite), a.shape[0], b.ndim, place)
+        result = place.core.lstsq(A, B, options, method, where, check_finite, callback)
+        return solution(result, a.shape[0], b.ndim, place)
     if is_ragged(a):
         if not isinstance(b, (list, tuple)) or len(b) != len(a):
             raise InvalidArgument(f"lstsq of a list of {len(a)} matrices takes a list of as many b, and was given {shown(b)}")
@@ -533,7 +553,7 @@ def lstsq(
         found = solutions(result, a.shape, b.ndim == 1, place)
     else:
         A, B = place.operand(a), place.operand(columns(b))
-        result = place.core.lstsq(A, B, options, method, where, check_finite)
+        result = place.core.lstsq(A, B, options, method, where, check_finite, callback)
         found = solution(result, a.shape[0], b.ndim, place)
     found.x, found.residual_norms = labels.of_solution(labels_of_b, found.x, found.residual_norms, b.ndim == 1)
     return found
@@ -551,37 +571,37 @@ def _go_together(a: Any, b: Any) -> bool:
 def svd(
     a: Numbers, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
     full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
-    overwrite_a: bool = False,
+    overwrite_a: bool = False, callback: Progress | None = None,
 ) -> SVDResult[Floats]: ...
 @overload
 def svd(
     a: Numbers, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
     full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
-    overwrite_a: bool = False,
+    overwrite_a: bool = False, callback: Progress | None = None,
 ) -> Floats: ...
 @overload
 def svd(
     a: Numbers, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
     full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
-    overwrite_a: bool = False,
+    overwrite_a: bool = False, callback: Progress | None = None,
 ) -> tuple[Floats, Floats]: ...
 @overload
 def svd(
     a: A, compute_uv: Literal[True] = True, method: Method = "auto", threads: int | None = None, check_finite: bool = True,
     full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
-    overwrite_a: bool = False,
+    overwrite_a: bool = False, callback: Progress | None = None,
 ) -> SVDResult[A]: ...
 @overload
 def svd(
     a: A, compute_uv: Literal[False], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
     full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
-    overwrite_a: bool = False,
+    overwrite_a: bool = False, callback: Progress | None = None,
 ) -> A: ...
 @overload
 def svd(
     a: A, compute_uv: Literal["vh"], method: Method = "auto", threads: int | None = None, check_finite: bool = True,
     full_matrices: bool = False, rank: int | None = None, rtol: float | None = None, *, rtol_frobenius: float | None = None,
-    overwrite_a: bool = False,
+    overwrite_a: bool = False, callback: Progress | None = None,
 ) -> tuple[A, A]: ...
 # fmt: on
 
@@ -598,6 +618,7 @@ def svd(
     *,
     rtol_frobenius: float | None = None,
     overwrite_a: bool = False,
+    callback: Progress | None = None,
 ) -> Any:
     """The singular value decomposition, computed from QR, or the largest singular values and their vectors.
 
@@ -618,6 +639,8 @@ def svd(
         with column pivoting, which for `rank` has half as many columns more. A singular value S has a relative error
         of at most (E / S)² if E is the norm of what this QR leaves of `a`. A stack takes no tolerance, since the
         numbers may differ.
+    callback : callable, optional
+        As for `factor`. Not with 'vh'.
 
     Returns
     -------
@@ -639,12 +662,16 @@ def svd(
     right_alone = isinstance(compute_uv, str) and compute_uv == "vh"
     if not right_alone:
         compute_uv = flag("compute_uv", compute_uv)
+    elif callback is not None:
+        raise InvalidArgument("svd with compute_uv='vh' tells no callback its progress")
+    _require_one_matrix(callback, a)
     full, check_finite = flag("full_matrices", full_matrices) and compute_uv, flag("check_finite", check_finite)
     limits = (rank, rtol, rtol_frobenius)
     unlimited = all(limit is None for limit in limits)
     if unlimited and not (full or right_alone) and (short := unconverted(a)) is not None and a.ndim == 2:
         operand, place = short
-        result = place.core.svd(operand, compute_uv, method, place.where(threads_number(threads)), check_finite, None)
+        where = place.where(threads_number(threads))
+        result = place.core.svd(operand, compute_uv, method, where, check_finite, None, callback)
         return SVDResult(*map(place.give_back, result)) if compute_uv else place.give_back(result[1])
     labels = labels_of(a)
     a, place = located(labels.values)
@@ -675,7 +702,7 @@ def svd(
             U, S, Vh = place.core.svd_stack(place.operand(a), bool(compute_uv), method, where, check_finite)
         else:
             pivots = None if unlimited else pivoting_limits("auto", limits, min(m, n))
-            U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, pivots)
+            U, S, Vh = place.core.svd(place.operand(a), bool(compute_uv), method, where, check_finite, pivots, callback)
         if full:
             with place.library.current():
                 U = U if m <= n else _square(xp, U)

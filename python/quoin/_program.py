@@ -22,4 +22,5 @@ def main() -> None:
     program = pathlib.Path(__file__).parent / "bin" / "quoin"
     if not program.exists():
         sys.exit(f"quoin: {program} is missing: this quoin-qr was built without the program (QUOIN_BUILD_CLI=ON)")
-    os.execve(program, ["quoin", *sys.argv[1:]], environment(_libraries.LOADED))
+    needed = () if sys.argv[1:2] == ["run"] else _libraries.LOADED  # what it starts has libraries of its own
+    os.execve(program, ["quoin", *sys.argv[1:]], environment(needed))

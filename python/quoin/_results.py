@@ -111,8 +111,11 @@ class LstsqResult(_NumPys[A]):
         refinement: Refinement | None = None,
         **numpys: Callable[[], Any],
     ):
-        self.x, self.residual_norms, self.condition, self.report = x, residual_norms, condition, report
-        self.dependent, self.refinement = dependent, refinement
+        self.x, self.residual_norms = x, residual_norms
+        self.condition: float = condition
+        self.report: Report | None = report
+        self.dependent: list[int] | None = dependent
+        self.refinement: Refinement | None = refinement
         self._numpys = numpys  # functions that compute residuals, rank and s at the first access
 
     @functools.cached_property

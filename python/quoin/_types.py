@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
@@ -26,3 +26,4 @@ Thin = Literal["reduced", "complete", "economic", "full"]
 Pivots = Literal[True, "greedy", "randomized", "strong"]
 Kind = Literal["auto", "greedy", "randomized", "strong"]  # of pivots
 Deficient = Literal["solve", "error"]
+Progress = Callable[[float], object]  # is told the share of the work that is done

@@ -54,8 +54,8 @@ class _Regression(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ign
         if weights is not None:
             roots = np.sqrt(weights)
             X, y = X * roots[:, None], (y.T * roots).T
-        self.coef_ = self._solve(X, y).T
-        self.intercept_ = y_mean - x_mean @ self.coef_.T if self.fit_intercept else 0.0
+        self.coef_: Any = self._solve(X, y).T
+        self.intercept_: Any = y_mean - x_mean @ self.coef_.T if self.fit_intercept else 0.0
         return self
 
     def predict(self, X: Any) -> Any:
@@ -163,7 +163,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None) -> PCA:
         """Find the components of X (n_samples, n_features). `y` is not used."""
         X = validate_data(self, X, dtype=_FLOATS, ensure_min_samples=2)
-        self.mean_ = X.mean(axis=0)
+        self.mean_: Any = X.mean(axis=0)
         S, Vh = svd(X - self.mean_, "vh", threads=self.threads)
         variances = S**2 / (len(X) - 1)
         shares = variances / (variances.sum() or 1)

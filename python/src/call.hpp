@@ -96,11 +96,22 @@ private:
     std::unique_ptr<Context<Host>> ctx_;
 };
 
-/// Runs `work()` without the GIL. If the work `lasts`, another thread does it, and the calling thread looks for signals
-/// meanwhile, because Python runs their handlers on its main thread only. If a handler raises an exception, calls
-/// `stop()`, and throws the exception after the work has ended.
-template <class Work, class Stop>
-void watch_signals(bool lasts, Work&& work, Stop&& stop) {
+/// The caller's function that is told the share of `flops` that is done, or None.
+struct Progress {
+    nb::object callback = nb::none();
+    double flops = 1;
+
+    bool is_told() const { return !callback.is_none(); }
+    void tell(double done) const {
+        if (is_told()) call_python(callback, nb::make_tuple(std::min(1.0, done / flops)));
+    }
+};
+
+/// Runs `work()` without the GIL. If the work `lasts`, another thread does it. The calling thread looks for signals
+/// meanwhile, because Python runs their handlers on its main thread only, and calls `tell()`. If a handler or `tell`
+/// raises an exception, calls `stop()`, and throws the exception after the work has ended.
+template <class Work, class Stop, class Tell>
+void watch_signals(bool lasts, Work&& work, Stop&& stop, Tell&& tell) {
     constexpr auto poll_interval = std::chrono::milliseconds(50);
 
     if (!lasts) {
@@ -131,7 +142,12 @@ void watch_signals(bool lasts, Work&& work, Stop&& stop) {
             lock.unlock();
             if (!raised) {
                 with_gil([&] {
-                    if (PyErr_CheckSignals() != 0) raised.emplace();
+                    try {
+                        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+                        tell();
+                    } catch (nb::python_error& error) {
+                        raised.emplace(std::move(error));
+                    }
                 });
                 if (raised) stop();
             }
@@ -183,28 +199,32 @@ inline int where_for(int threads, Index m, Index n) {
 
 /// Runs `work(ctx)`, which takes `flops`, without the GIL.
 template <class Work>
-void run_released(const Home<Host>&, int threads, double flops, Work&& work) {
+void run_released(const Home<Host>&, int threads, double flops, Work&& work, const Progress& progress = {}) {
     constexpr double flops_without_signals = 5e8;  // some tens of milliseconds of one core
 
     ContextLease lease(threads);
     Context<Host>& ctx = lease.get();
+    ctx.reset_progress();
     watch_signals(
-        flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); });
+        progress.is_told() || flops >= flops_without_signals, [&] { work(ctx); }, [&] { ctx.request_stop(); },
+        [&] { progress.tell(ctx.flops_done()); });
+    progress.tell(progress.flops);
 }
 
 /// Returns the result of `work(ctx)`, run by `run_released`.
 template <class D, class Work>
-auto result_of(const Home<D>& home, const Where<D>& where, double flops, Work&& work) {
+auto result_of(const Home<D>& home, const Where<D>& where, double flops, Work&& work, const Progress& progress = {}) {
     std::optional<std::invoke_result_t<Work&, Context<D>&>> result;
-    run_released(home, where, flops, [&](Context<D>& ctx) { result.emplace(work(ctx)); });
+    run_released(
+        home, where, flops, [&](Context<D>& ctx) { result.emplace(work(ctx)); }, progress);
     return std::move(*result);
 }
 
 /// Returns the object made by `make(ctx)`, with its home.
 template <class D, class Make>
-auto held(const Where<D>& where, double flops, Make&& make) {
+auto held(const Where<D>& where, double flops, Make&& make, const Progress& progress = {}) {
     const Home<D> home(where);
-    return Held<std::invoke_result_t<Make&, Context<D>&>, D>{home, result_of(home, where, flops, make)};
+    return Held<std::invoke_result_t<Make&, Context<D>&>, D>{home, result_of(home, where, flops, make, progress)};
 }
 
 /// While it lives, the caller's code that runs in the middle of a call finds the same state as between calls. On a GPU

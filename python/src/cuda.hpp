@@ -109,7 +109,8 @@ struct Home<Cuda> {
 };
 
 template <class Work>
-void run_released(const Home<Cuda>& home, const CudaCall& call, double flops, Work&& work) {
+void run_released(const Home<Cuda>& home, const CudaCall& call, double flops, Work&& work,
+                  const Progress& progress = {}) {
     constexpr double flops_without_signals = 1e12;  // some tens of milliseconds
 
     const auto caller = std::this_thread::get_id();
@@ -119,7 +120,8 @@ void run_released(const Home<Cuda>& home, const CudaCall& call, double flops, Wo
     }
     watch_signals(
         flops >= flops_without_signals, [&] { home.worker->run(call, caller, work); },
-        [&] { home.worker->request_stop(); });
+        [&] { home.worker->request_stop(); }, [] {});
+    progress.tell(progress.flops);  // a GPU's flops are counted when they are enqueued
 }
 
 template <>

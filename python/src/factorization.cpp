@@ -58,13 +58,17 @@ nb::object factor_array(const Array<T, D>& array, char mode, const nb::object& m
 
 template <class T, class D>
 Held<QR<T, D>, D> factor(const Array<T, D>& array, const nb::object& method, const nb::object& q, const Where<D>& where,
-                         bool check_finite, bool verify, const nb::object& pivoting, bool positive) {
+                         bool check_finite, bool verify, const nb::object& pivoting, bool positive,
+                         const nb::object& callback) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(array);
     Options options = options_of(method, q, check_finite, verify);
     options.pivoting = pivoting_of(pivoting);
     options.positive_diagonal = positive;
-    return held<D>(where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
-                   [&](Context<D>& ctx) { return factor_matrix<T, D>(ctx, A, options); });
+    return held<D>(
+        where_for(where, A.rows, A.cols), flops_of_qr(A.rows, A.cols),
+        [&](Context<D>& ctx) { return factor_matrix<T, D>(ctx, A, options); },
+        progress_of<D>(callback, where,
+                       [&](Context<D>& ctx) { return plan_qr<T>(ctx, A.rows, A.cols, options).flops; }));
 }
 
 /// Calls `from_lapack` for V_Rᵀ (n×m) and tau (k×1).
@@ -84,7 +88,8 @@ void bind_factorization(nb::module_& module) {
         module.def("qr", &factor_array<T, D>, "a"_a.noconvert(), "mode"_a, "method"_a.none(), "where"_a,
                    "check_finite"_a, "positive"_a = false);
         module.def("factor", &factor<T, D>, "a"_a.noconvert(), "method"_a.none(), "q"_a.none(), "where"_a,
-                   "check_finite"_a, "verify"_a, "pivoting"_a = nb::none(), "positive"_a = false);
+                   "check_finite"_a, "verify"_a, "pivoting"_a = nb::none(), "positive"_a = false,
+                   "callback"_a = nb::none());
         module.def("from_raw", &from_raw<T, D>, "h"_a.noconvert(), "tau"_a.noconvert(), "where"_a);
 
         using F = Held<QR<T, D>, D>;

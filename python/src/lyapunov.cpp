@@ -105,7 +105,7 @@ nb::tuple lyapunov(const std::vector<double>& x0, bool flow, const nb::object& f
 /// times, states and vectors, backward in time.
 nb::tuple covariant(const std::vector<double>& x0, bool flow, const nb::object& f, const nb::object& jvp, double step,
                     double delay, Index intervals, Index exponents, double time, double transient, double alignment,
-                    Index every, std::uint64_t seed, Index split, bool keep, int threads) {
+                    Index every, std::uint64_t seed, Index split, bool keep, const nb::object& callback, int threads) {
     const auto system = callers_system(x0, flow, f, jvp, step, {}, delay, intervals);
     CovariantOptions options;
     options.exponents = exponents;
@@ -115,6 +115,9 @@ nb::tuple covariant(const std::vector<double>& x0, bool flow, const nb::object& 
     options.steps_per_qr = every;
     options.seed = seed;
     options.split = split;
+    if (!callback.is_none()) {
+        options.progress = [&](double share) { with_gil([&] { call_python(callback, nb::make_tuple(share)); }); };
+    }
     std::vector<double> times, states, vectors;
     if (keep) {
         options.on_vectors = [&](double t, std::span<const double> x, MatrixView<const double> V) {
@@ -161,7 +164,7 @@ void bind_lyapunov(nb::module_& module) {
                "threads"_a);
     module.def("covariant_lyapunov", &covariant, "x0"_a, "flow"_a, "f"_a, "jvp"_a, "step"_a, "delay"_a, "intervals"_a,
                "exponents"_a, "time"_a, "transient"_a, "alignment"_a, "every"_a, "seed"_a, "split"_a, "keep"_a,
-               "threads"_a);
+               "callback"_a.none(), "threads"_a);
     module.def("lyapunov_series", &series, "samples"_a, "components"_a, "count"_a, "delays"_a, "lag"_a, "interval"_a,
                "theiler"_a, "neighbours"_a, "evolve"_a, "exponents"_a, "horizon"_a, "threads"_a);
 }

@@ -1,17 +1,14 @@
 #pragma once
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include <optional>
 #include <span>
 #include <string>
 
-#include "quoin/quoin.hpp"
+#include "call.hpp"
 
 namespace quoin::python {
-
-namespace nb = nanobind;
 
 /// Returns the value of `all` that the caller names. Throws InvalidArgument if there is none.
 template <class E>
@@ -35,5 +32,11 @@ Options options_of(const nb::object& method, const nb::object& q, bool check_fin
 
 /// Returns the column pivoting that (kind, rank, rtol, rtol_frobenius) describes: 0 is no limit. Nothing for None.
 std::optional<Pivoting> pivoting_of(const nb::object& given);
+
+/// Returns the progress of work of `flops(ctx)`, told to `callback`, a function or None.
+template <class D, class Flops>
+Progress progress_of(const nb::object& callback, const Where<D>& where, Flops&& flops) {
+    return {callback, callback.is_none() ? 1 : result_of(Home<D>(where), where, 0, flops)};
+}
 
 }  // namespace quoin::python

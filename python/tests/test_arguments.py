@@ -54,9 +54,10 @@ CALLS = {
 }
 OPTIONS = {
     quoin.qr: "mode:name method:name threads:integer check_finite:flag positive:flag",
-    quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name positive:flag",
-    quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag mixed_precision:flag",
-    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number rtol_frobenius:number",
+    quoin.factor: "method:name threads:integer check_finite:flag verify:flag q:name positive:flag callback:function",
+    quoin.lstsq: "rcond:number method:name threads:integer check_finite:flag mixed_precision:flag callback:function",
+    quoin.svd: "compute_uv:flag method:name threads:integer check_finite:flag full_matrices:flag rank:integer rtol:number rtol_frobenius:number "
+               "callback:function",
     quoin.interpolative: "rank:integer rtol:number rtol_frobenius:number pivoting:name threads:integer check_finite:flag",
     quoin.cur: "rank:integer rtol:number rtol_frobenius:number pivoting:name threads:integer check_finite:flag",
     quoin.qr_insert: "k:integer which:name threads:integer check_finite:flag",
@@ -70,7 +71,7 @@ OPTIONS = {
     robust_pca: "pursuit:name route:name lam:number mu:number rho:number tol:number max_iterations:integer max_rank:integer "
                 "threads:integer callback:function",
     fit: "n_components:integer pursuit:name route:name lam:number mu:number rho:number tol:number max_iterations:integer "
-         "threads:integer",
+         "threads:integer callback:function",
     lyapunov: "kind:name step:number divergence:number exponents:integer time:number until:number transient:number alignment:number every:integer "
               "seed:integer method:name checkpoint_seconds:number threads:integer f:function callback:function",
     gram_schmidt: "m:integer capacity:integer panel_width:integer method:name reorthogonalize:name threads:integer k:integer",

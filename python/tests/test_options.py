@@ -49,10 +49,10 @@ def test_threads(call):
 
 
 @pytest.mark.parametrize("function, defaults", [
-    (quoin.qr, "reduced auto None True False False None None None False"), (quoin.factor, "auto None True False any False"),
-    (quoin.lstsq, "None auto None True solve False False"), (quoin.lq, "reduced auto None True False"),
+    (quoin.qr, "reduced auto None True False False None None None False"), (quoin.factor, "auto None True False any False None"),
+    (quoin.lstsq, "None auto None True solve False False None"), (quoin.lq, "reduced auto None True False"),
     (quoin.rq, "reduced auto None True False"), (quoin.ql, "reduced auto None True False"),
-    (quoin.svd, "True auto None True False None None None False"), (quoin.interpolative, "None None auto None True None"),
+    (quoin.svd, "True auto None True False None None None False None"), (quoin.interpolative, "None None auto None True None"),
     (quoin.cur, "None None auto None True None"), (quoin.plan, "<class 'numpy.float64'> auto any None cpu"),
     (quoin.plan_route, "<class 'numpy.float64'> None factor 0 auto explicit None False None cpu"),
     (quoin.Factorization.apply, "False left"), (quoin.Factorization.lstsq, "None solve"), (quoin.StreamingR, "None None"),
@@ -60,7 +60,7 @@ def test_threads(call):
     (quoin.GramSchmidt, "0 auto off 0 <class 'numpy.float64'> None"),
     (quoin.robust_pca, "alm auto None None None 1.5 None 1000 None None None None None None"),
     (quoin.OnlineRobustPCA, "4 0.01 0.04 32 None None"),
-    (quoin.RobustPCA, "None alm auto None None 1.5 None 1000 None None"),
+    (quoin.RobustPCA, "None alm auto None None 1.5 None 1000 None None None"),
     (quoin.lyapunov, "flow 0.01 None 100 None None 1000.0 None 100.0 100.0 10 1 auto None 60.0 None <class 'numpy.float64'> None"),
 ])
 def test_defaults(function, defaults):

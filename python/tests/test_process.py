@@ -275,15 +275,29 @@ def test_every_public_name_is_documented():
     assert (pathlib.Path(quoin.__file__).parent / "py.typed").exists()
 
 
-def test_package_without_its_compiled_module_names_the_distribution(tmp_path):
-    (tmp_path / "quoin").mkdir()
+def import_of_a_copy(folder, before=""):
+    """Imports the package without its compiled module, and returns what that says."""
+    (folder / "quoin").mkdir(exist_ok=True)
     for file in pathlib.Path(quoin.__file__).parent.glob("*.py"):
-        (tmp_path / "quoin" / file.name).write_text(file.read_text())
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    child = subprocess.run([sys.executable, "-c", "import quoin"], env=environment, cwd=tmp_path, capture_output=True, text=True)
+        (folder / "quoin" / file.name).write_text(file.read_text())
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    command = [sys.executable, "-c", before + "import quoin"]
+    child = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
     assert child.returncode == 1
-    assert child.stderr.splitlines()[-1].startswith("ImportError: quoin's compiled module _core is not beside ")
-    assert "install the distribution quoin-qr" in child.stderr
+    return child.stderr.splitlines()[-1]
+
+
+def test_package_without_its_compiled_module_names_the_distribution(tmp_path):
+    said = import_of_a_copy(tmp_path)
+    assert said.startswith("ImportError: quoin's compiled module _core is not beside ")
+    assert "install the distribution quoin-qr" in said
+
+
+def test_a_wheel_of_the_stable_abi_refuses_a_free_threaded_python(tmp_path):
+    free_threaded = "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1; "
+    assert "_core is not beside" in import_of_a_copy(tmp_path, free_threaded)
+    (tmp_path / "quoin" / "_core.abi3.so").touch()
+    assert "for a Python with the GIL, and this Python is free-threaded" in import_of_a_copy(tmp_path, free_threaded)
 
 
 def test_program_gets_the_libraries_that_the_package_found(monkeypatch):
@@ -297,6 +311,22 @@ def test_program_gets_the_libraries_that_the_package_found(monkeypatch):
     assert _program.environment([]) == dict(os.environ)
     monkeypatch.delenv("LD_PRELOAD")
     assert _program.environment([]) == dict(os.environ)
+
+
+@pytest.mark.parametrize("command, hides_gpus", [("info", True), ("run", False)])
+def test_what_quoin_run_starts_sees_the_gpus(command, hides_gpus, monkeypatch, tmp_path):
+    from quoin import _libraries, _program
+
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "quoin").touch()
+    started = []
+    monkeypatch.setattr(_program, "__file__", str(tmp_path / "_program.py"))
+    monkeypatch.setattr(_libraries, "LOADED", [""])
+    monkeypatch.setattr(sys, "argv", ["quoin", command])
+    monkeypatch.setattr(os, "execve", lambda *call: started.append(call))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    _program.main()
+    assert ("CUDA_VISIBLE_DEVICES" in started[0][2]) == hides_gpus
 
 
 def test_console_script_becomes_the_program(tmp_path):

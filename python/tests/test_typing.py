@@ -1,5 +1,6 @@
-"""mypy --strict accepts programs that use the package, and finds their mistakes."""
+"""mypy and pyright, both strict, accept programs that use the package, and find their mistakes."""
 
+import json
 import os
 import pathlib
 import re
@@ -14,7 +15,6 @@ import pytest
 import quoin
 from quoin import _types
 
-pytest.importorskip("mypy")
 if not (pathlib.Path(quoin.__file__).parent / "_core.pyi").exists():
     pytest.skip("built without stubs", allow_module_level=True)
 
@@ -28,7 +28,7 @@ A = np.random.default_rng(0).standard_normal((20, 4))
 Q, R = quoin.qr(A)
 h, tau = quoin.qr(A, mode="raw")
 complete: quoin.QRResult = quoin.qr(A, "complete", threads=2)
-f = quoin.factor(A, verify=True)
+f = quoin.factor(A, verify=True, callback=lambda done: print(f"{done:.0%}"))
 print(complete.Q, quoin.qr(A, mode="r"), f.apply(A, trans=True), f.report.residual)
 solution: quoin.LstsqResult = quoin.lstsq(A, A[:, 0])
 U, S, Vh = quoin.svd(A)
@@ -103,19 +103,36 @@ quoin.torch.qr(1)  # type: ignore[call-overload]
 """
 
 
-@pytest.mark.parametrize("program", [PROGRAM, PROGRAM_OF_ARRAYS, PROGRAM_WITH_TENSORS], ids=["quoin", "arrays", "torch"])
-def test_mypy_strict(program, tmp_path):
-    options = "disallow_any_expr = True\n" if program is PROGRAM_OF_ARRAYS else ""
-    if "torch" in program:
-        pytest.importorskip("torch")
-    (tmp_path / "program.py").write_text(program)
+FOLDER = str(pathlib.Path(quoin.__file__).parents[1])
+INSTALLED = FOLDER in site.getsitepackages()
+PROGRAMS = {"quoin": PROGRAM, "arrays": PROGRAM_OF_ARRAYS, "torch": PROGRAM_WITH_TENSORS}
+
+
+def of_mypy(no_any):
     # of an installed package mypy reports nothing, and in the build tree it should not either
-    (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = True\n{options}[mypy-quoin.*]\nignore_errors = True\n")
-    folder = str(pathlib.Path(quoin.__file__).parents[1])
-    environment = {key: value for key, value in os.environ.items() if key not in ("MYPYPATH", "LD_PRELOAD")}
-    if folder not in site.getsitepackages():
-        environment["MYPYPATH"] = folder
-    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "program.py"]
+    options = "disallow_any_expr = True\n" if no_any else ""
+    settings = f"[mypy]\nstrict = True\n{options}[mypy-quoin.*]\nignore_errors = True\n"
+    return "mypy.ini", settings, ["--config-file", "mypy.ini", "program.py"], {} if INSTALLED else {"MYPYPATH": FOLDER}
+
+
+def of_pyright(no_any):
+    rules = {"typeCheckingMode": "strict", "reportAny": no_any, "reportUnnecessaryTypeIgnoreComment": True}
+    settings = json.dumps(rules | {"extraPaths": [] if INSTALLED else [FOLDER]})
+    return "pyrightconfig.json", settings, ["--pythonpath", sys.executable, "--warnings"], {}
+
+
+# basedpyright is pyright with Node.js, and has a rule against Any
+@pytest.mark.parametrize("checker, of_checker", [("mypy", of_mypy), ("basedpyright", of_pyright)])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_strict(checker, of_checker, program, tmp_path):
+    pytest.importorskip(checker)
+    if program == "torch":
+        pytest.importorskip("torch")
+    file, settings, options, variables = of_checker(no_any=program == "arrays")
+    (tmp_path / file).write_text(settings)
+    (tmp_path / "program.py").write_text(PROGRAMS[program])
+    environment = {key: value for key, value in os.environ.items() if key not in ("MYPYPATH", "LD_PRELOAD")} | variables
+    command = [sys.executable, "-m", checker, *options]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 

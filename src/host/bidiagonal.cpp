@@ -131,6 +131,7 @@ private:
                 outer_blocked(h - 1, 1, k, A_.at(c + 1, j0), A_.ld, minus_r, sweep_cols, sum, h);
             }
         });
+        ctx_.state().add_flops(4.0 * h * cols);
         std::copy_n(parts_, h - 1, x);
         for (Index g = 1; g < groups; ++g)
             for (Index k = 0; k < h - 1; ++k) x[k] += parts_[g * m_ + k];

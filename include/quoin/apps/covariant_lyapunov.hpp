@@ -19,6 +19,7 @@ struct CovariantOptions {
     Index block = 0;
     /// Called after each segment, backward in time, with the vectors at the segment's end: V (n×p), columns of norm 1.
     std::function<void(double time, std::span<const double> x, MatrixView<const double> V)> on_vectors{};
+    std::function<void(double)> progress{};  ///< called after each segment with the finished share of the work
 };
 
 /// Covariant Lyapunov vectors of a run: their exponents, and the angles between them.

@@ -12,7 +12,7 @@ from .. import _core
 from .._arguments import flag, float_type, function, integer, one_of, path_bytes, positive, real, threads_number
 from .._arrays import on_host, to_float
 from .._errors import InvalidArgument
-from .._types import Method
+from .._types import Method, Progress
 from ._derivatives import jvp_of
 
 
@@ -287,6 +287,7 @@ def covariant_lyapunov(
     seed: int = 1,
     split: int | None = None,
     vectors: bool = False,
+    callback: Progress | None = None,
     threads: int | None = None,
 ) -> CovariantResult:
     """Covariant Lyapunov vectors of dx/dt = f(x), or of the map x := f(x) (Ginelli et al. 2007).
@@ -307,6 +308,9 @@ def covariant_lyapunov(
         vectors that grow.
     vectors : bool
         Whether to return all vectors.
+    callback : callable, optional
+        Called as callback(fraction) after each segment with the share of the work that is done. Its exceptions end the
+        call.
     threads : int, optional
         As for `quoin.qr`.
 
@@ -349,6 +353,7 @@ def covariant_lyapunov(
         integer("seed", seed, 0, 2**64 - 1),
         integer("split", split, 1, optional=True),
         keep,
+        None if callback is None else function("callback", callback, ", or None"),
         threads_number(threads),
     )
     *rest, times, states, columns = result

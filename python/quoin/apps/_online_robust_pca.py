@@ -148,7 +148,8 @@ class OnlineRobustPCA(Pickled):
                     positive("threshold", self.threshold),
                     integer("start", self.start, 1),
                 )
-                self.n_features_in_, self._dtype = array.shape[1], array.dtype
+                self.n_features_in_: int = array.shape[1]
+                self._dtype = array.dtype
                 self._core, self._place = self._new(place), place
             require_one_place(name, self._place, place)
             if array.shape[1] != self.n_features_in_:

@@ -254,6 +254,8 @@ class RobustPCA:
         1e-7, and 1e-5 in float32.
     max_iterations : int
         Largest number of iterations of the pursuit, and of `transform`.
+    callback : callable, optional
+        As for `robust_pca`.
     max_iter : int, optional
         The earlier name of `max_iterations`, deprecated.
 
@@ -291,6 +293,7 @@ class RobustPCA:
         rho: float = 1.5,
         tol: float | None = None,
         max_iterations: int = 1000,
+        callback: Callable[[RobustPCAStep], Any] | None = None,
         threads: int | None = None,
         max_iter: int | None = None,
     ):
@@ -302,6 +305,7 @@ class RobustPCA:
         self.rho = rho
         self.tol = tol
         self.max_iterations = max_iterations
+        self.callback = callback
         self.threads = threads
         self.max_iter = max_iter
 
@@ -372,7 +376,7 @@ class RobustPCA:
             raise InvalidArgument(f"0 {empty}(s) (shape={array.shape}) while a minimum of 1 is required.")
         require_finite(array, place)
         if fitting:
-            self.n_features_in_ = features
+            self.n_features_in_: int = features
             if names is not None:
                 self.feature_names_in_ = names
             elif hasattr(self, "feature_names_in_"):
@@ -420,6 +424,7 @@ class RobustPCA:
             max_iterations=self._most_iterations(),
             max_rank=integer("n_components", self.n_components, 1, optional=True) or None,
             observed=known,
+            callback=self.callback,
             threads=self.threads,
         )
         if result.end != "converged":

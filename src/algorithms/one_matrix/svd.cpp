@@ -47,6 +47,9 @@ SVD<T, D> svd_by_qr(Context<D>& ctx, InputView<T, D> A, bool vectors, const Opti
     return f;
 }
 
+/// Returns the flops of the SVD of an m×n matrix with m >= n, without QR.
+double flops_at_once(double m, double n, bool vectors) { return 4 * n * n * (vectors ? 2 * m + n / 3 : m - n / 3); }
+
 /// Computes 2^-e A = UΣVᵀ of a nearly square A, or of Aᵀ for a wide one, without a QR factorization. The values are
 /// 2^e Σ.
 template <class T>
@@ -63,7 +66,7 @@ SVD<T> svd_at_once(Context<Host>& ctx, InputView<T, Host> A, bool vectors, const
     const int e = range_exponent<T>(entry_norms<T>(ctx, W.view()).largest, Scalar<T>::safe_exponent);
     if (e != 0) scale_by_power<T, Host>(ctx, -e, W.view(), W.view());
     SVD<T> f;
-    f.report.flops = 4 * number(n) * number(n) * (vectors ? 2 * number(m) + number(n) / 3 : number(m) - number(n) / 3);
+    f.report.flops = flops_at_once(number(m), number(n), vectors);
     f.s.resize(n);
     if (vectors) {
         f.U = Matrix<T>(m, n);
@@ -105,24 +108,51 @@ SVD<T, D> truncated_svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Option
     return found;
 }
 
+/// Returns the options of the QR for `svd`.
+template <class T, class D>
+Options of_qr(const Context<D>& ctx, Index m, Index n, bool vectors, Options options) {
+    if (vectors) return for_thin_products<T>(ctx, m, n, options);
+    if (!options.verify) options.q = QForm::None;
+    return options;
+}
+
+/// Whether A is nearly square, so that there is no QR.
+template <class D>
+bool at_once(Index m, Index n, const Options& options) {
+    if constexpr (!std::is_same_v<D, Host>) return false;
+    return options.method == Method::Auto && !options.verify && m > 0 && n > 0 &&
+           Tuning<Host>::svd_at_once(std::max(m, n), std::min(m, n));
+}
+
 }  // namespace
 
 template <class T, class D>
 SVD<T, D> svd(Context<D>& ctx, InputView<T, D> A, bool vectors, Options options) {
     if (options.pivoting) return truncated_svd<T, D>(ctx, A, vectors, options);
-    if (!vectors && !options.verify) options.q = QForm::None;
     if (vectors) require_orthonormal(options, "svd with vectors");
-    if (vectors) options = for_thin_products<T>(ctx, A.rows, A.cols, options);
+    options = of_qr<T>(ctx, A.rows, A.cols, vectors, options);
     if constexpr (std::is_same_v<D, Host>) {
         check_matrix<T, Host>(A.stored());
-        if (options.method == Method::Auto && !options.verify && !A.empty() &&
-            Tuning<Host>::svd_at_once(std::max(A.rows, A.cols), std::min(A.rows, A.cols)))
-            return svd_at_once<T>(ctx, A, vectors, options);
+        if (at_once<D>(A.rows, A.cols, options)) return svd_at_once<T>(ctx, A, vectors, options);
     }
     return svd_by_qr<T, D>(ctx, A, vectors, options);
 }
 
-#define QUOIN_INSTANTIATE(T, D) template SVD<T, D> svd<T, D>(Context<D>&, InputView<T, D>, bool, Options);
+template <class T, class D>
+double flops_of_svd(const Context<D>& ctx, Index m, Index n, bool vectors, Options options) {
+    const Index rows = std::max(m, n), cols = std::min(m, n);
+    const double p = number(rows), k = number(cols);
+    if (options.pivoting) return plan_qr<T>(ctx, m, n, options).flops;
+    if (at_once<D>(m, n, options)) return flops_at_once(p, k, vectors);
+    const Plan plan = plan_qr<T>(ctx, rows, cols, of_qr<T>(ctx, m, n, vectors, options));
+    if (!vectors) return plan.flops + 8 * k * k * k / 3;
+    return plan.flops + 28 * k * k * k / 3 +
+           (plan.q == QForm::Explicit ? 2 * p * k * k : 4 * p * k * k - 2 * k * k * k);
+}
+
+#define QUOIN_INSTANTIATE(T, D)                                                \
+    template SVD<T, D> svd<T, D>(Context<D>&, InputView<T, D>, bool, Options); \
+    template double flops_of_svd<T, D>(const Context<D>&, Index, Index, bool, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 
