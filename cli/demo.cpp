@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "add_value.hpp"
 #include "arguments.hpp"
 #include "byte_size.hpp"
 #include "input_matrix.hpp"
@@ -278,9 +279,8 @@ void add_demo(CLI::App& program) {
         "most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
     command.add_option("FILE", arguments->input,
                        fmt::format("Your matrix ({}) or video\n(default: random matrices, a scene)", matrix_formats));
-    command.add_option("--out", arguments->out, "Folder for films and pictures, created if missing")
+    add_value(command, "--out", "DIR", arguments->out, "Folder for films and pictures, created if missing")
         ->capture_default_str()
-        ->type_name("DIR")
         ->take_last();
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);

@@ -4,11 +4,11 @@
 #include <memory>
 #include <optional>
 
+#include "add_value.hpp"
 #include "factor_file.hpp"
 #include "factor_in_memory.hpp"
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
-#include "number_between.hpp"
 #include "on_device.hpp"
 #include "routes.hpp"
 #include "subcommands.hpp"
@@ -184,11 +184,8 @@ void add_factor(CLI::App& program) {
     add_memory_argument(command, arguments->memory);
     add_file_route(command, *arguments);
     add_gpu_memory_argument(command, arguments->gpu_memory);
-    command
-        .add_option("--gpus", arguments->gpus,
-                    "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix")
-        ->check(number_between(1, 4096))
-        ->type_name("N");
+    add_number(command, "--gpus", "N", arguments->gpus, 1, 4096,
+               "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix");
     add_pivot_arguments(command, arguments->pivots, true);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "add_value.hpp"
 #include "describe.hpp"
-#include "number_between.hpp"
 
 namespace quoin::cli {
 
@@ -44,19 +44,14 @@ void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_i
             "--pivot{auto}", arguments.kind,
             "Column pivoting; --pivot=KIND: auto, greedy (LAPACK's geqp3), randomized (from a sketch, faster) or\n"
             "strong (bounds |R₁₁⁻¹R₁₂| by 2)"),
-        command.add_option("--rank", arguments.rank, "With --pivot: the most columns of Q")
-            ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
-            ->type_name("N")
+        add_number(command, "--rank", "N", arguments.rank, 1, std::numeric_limits<Index>::max(),
+                   "With --pivot: the most columns of Q")
             ->needs("--pivot"),
-        command
-            .add_option("--tol", arguments.tolerance,
-                        "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
-            ->type_name("T")
+        add_value(command, "--tol", "T", arguments.tolerance,
+                  "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
             ->needs("--pivot"),
-        command
-            .add_option("--tol-frobenius", arguments.frobenius,
-                        "With --pivot: as few columns of Q as leave ‖A P − QR‖_F <= T ‖A‖_F")
-            ->type_name("T")
+        add_value(command, "--tol-frobenius", "T", arguments.frobenius,
+                  "With --pivot: as few columns of Q as leave ‖A P − QR‖_F <= T ‖A‖_F")
             ->needs("--pivot")};
     for (CLI::Option* const option : options) {
         if (!is_in_help) option->group("");
@@ -64,19 +59,14 @@ void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_i
 }
 
 void add_trace_argument(CLI::App& command, std::string& path) {
-    command
-        .add_option("--trace", path,
-                    "Write a timeline of the computation and of the copies to and from a GPU, for chrome://tracing,\n"
-                    "ui.perfetto.dev or bench/plots/timeline.py")
-        ->type_name("FILE");
+    add_value(command, "--trace", "FILE", path,
+              "Write a timeline of the computation and of the copies to and from a GPU, for chrome://tracing,\n"
+              "ui.perfetto.dev or bench/plots/timeline.py");
 }
 
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
-    command
-        .add_option("--threads", arguments.threads,
-                    "Cores to use (default: OMP_NUM_THREADS, or all within the CPU quota)")
-        ->check(number_between(1, 4096))
-        ->type_name("N");
+    add_number(command, "--threads", "N", arguments.threads, 1, 4096,
+               "Cores to use (default: OMP_NUM_THREADS, or all within the CPU quota)");
     command.add_flag("--json", arguments.json, "Print one line of JSON instead of text");
     if (algorithm)
         add_algorithm_arguments(command, arguments.options,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "add_value.hpp"
 #include "arguments.hpp"
 #include "covariant_report.hpp"
 #include "estimate_text.hpp"
@@ -336,61 +337,42 @@ int main(int argc, char** argv) {
         "quoin lyapunov");
     arguments.system.add_to(command);
     const auto add_time = [&](const char* name, std::optional<double>& value, const char* description) {
-        command.add_option(name, value, description)->type_name("T");
+        add_value(command, name, "T", value, description);
     };
-    command
-        .add_option("--exponents", arguments.exponents,
-                    "Compute the first P exponents; 0: all (kuramoto-sivashinsky: 12, mackey-glass: 10)")
-        ->type_name("P");
+    add_value(command, "--exponents", "P", arguments.exponents,
+              "Compute the first P exponents; 0: all (kuramoto-sivashinsky: 12, mackey-glass: 10)");
     add_time("--time", arguments.time, "Time to average over; maps: iterations. The error falls as 1/√T");
-    command
-        .add_option("--until", arguments.until,
-                    "Stop as soon as the 95% interval of every exponent is at most ± E; at --time at the latest (100\n"
-                    "times its default where it is not given)")
-        ->type_name("E");
+    add_value(command, "--until", "E", arguments.until,
+              "Stop as soon as the 95% interval of every exponent is at most ± E; at --time at the latest (100\n"
+              "times its default where it is not given)");
     add_time("--transient", arguments.transient, "Time before, for the state to reach its attractor or equilibrium");
     add_time("--alignment", arguments.alignment,
              "Time after that in which the vectors find their directions; not averaged");
-    command
-        .add_option(
-            "--every", arguments.every,
-            "Steps between two QRs, at most. Where the vectors become too parallel in K steps there are more QRs,\n"
-            "and the report says so: cond(Z) is about exp((λ_1 − λ_p) K step)")
-        ->type_name("K");
+    add_value(command, "--every", "K", arguments.every,
+              "Steps between two QRs, at most. Where the vectors become too parallel in K steps there are more QRs,\n"
+              "and the report says so: cond(Z) is about exp((λ_1 − λ_p) K step)");
     command.add_option("--seed", arguments.seed, "Seed of the first state and vectors")->capture_default_str();
-    command
-        .add_option("--checkpoint", arguments.checkpoint,
-                    "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run "
-                    "continues from\n"
-                    "it, with the same bits. A longer --time continues a finished run")
-        ->type_name("FILE");
-    command.add_option("--checkpoint-every", arguments.checkpoint_seconds, "Seconds between two saves")
-        ->capture_default_str()
-        ->type_name("S");
-    command
-        .add_option("--out", arguments.out,
-                    "Folder for exponents.npy (value, error, half width), convergence.svg, spectrum.svg, report.json")
-        ->type_name("DIR");
-    command
-        .add_option("--plot", arguments.plot,
-                    "The exponents over the time averaged (--series: the divergence), as FILE.svg or FILE.png")
-        ->type_name("FILE");
+    add_value(command, "--checkpoint", "FILE", arguments.checkpoint,
+              "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run "
+              "continues from\n"
+              "it, with the same bits. A longer --time continues a finished run");
+    add_value(command, "--checkpoint-every", "S", arguments.checkpoint_seconds, "Seconds between two saves")
+        ->capture_default_str();
+    add_value(command, "--out", "DIR", arguments.out,
+              "Folder for exponents.npy (value, error, half width), convergence.svg, spectrum.svg, report.json");
+    add_value(command, "--plot", "FILE", arguments.plot,
+              "The exponents over the time averaged (--series: the divergence), as FILE.svg or FILE.png");
     command.add_flag(
         "--covariant", arguments.covariant,
         "Covariant vectors (Ginelli et al. 2007) over --time: their local exponents, finite-time exponents and\n"
         "angles. DIR then has local.npy (exponents x segments), finite_time.npy, angles.npy (radians), "
         "finite_time.svg,\n"
         "angles.svg, report.json");
-    command
-        .add_option(
-            "--split", arguments.split,
-            "With --covariant, the angle is that of the first J vectors to the others (default: the positive ones)")
-        ->type_name("J");
-    command
-        .add_option("--window", arguments.window,
-                    "With --covariant, the time of a finite-time exponent (default: ten QRs)")
-        ->check(CLI::NonNegativeNumber.description(""))
-        ->type_name("T");
+    add_value(command, "--split", "J", arguments.split,
+              "With --covariant, the angle is that of the first J vectors to the others (default: the positive ones)");
+    add_value(command, "--window", "T", arguments.window,
+              "With --covariant, the time of a finite-time exponent (default: ten QRs)")
+        ->check(CLI::NonNegativeNumber.description(""));
     arguments.series.add_to(command);
     add_dtype(
         command, arguments.dtype,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "add_value.hpp"
 #include "estimate_text.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
@@ -20,24 +21,19 @@ const std::string series_heading = "Measured series";
 }
 
 void SeriesArguments::add_to(CLI::App& command) {
-    command
-        .add_option(
-            "--series", file,
-            "Exponents of a measured series in place of a SYSTEM: FILE has a sample a row, a component a column.\n"
-            "States are made of delays. Prints the largest exponent by nearest neighbours (Rosenstein et al. 1993)\n"
-            "and --exponents of the product of Jacobians (Sano and Sawada 1985). --plot draws the divergence of "
-            "neighbours,\n"
-            "which must rise along a line; DIR has divergence.csv, divergence.svg, exponents.npy, report.json")
-        ->group(series_heading)
-        ->type_name("FILE");
+    add_value(command, "--series", "FILE", file,
+              "Exponents of a measured series in place of a SYSTEM: FILE has a sample a row, a component a column.\n"
+              "States are made of delays. Prints the largest exponent by nearest neighbours (Rosenstein et al. 1993)\n"
+              "and --exponents of the product of Jacobians (Sano and Sawada 1985). --plot draws the divergence of "
+              "neighbours,\n"
+              "which must rise along a line; DIR has divergence.csv, divergence.svg, exponents.npy, report.json")
+        ->group(series_heading);
     const auto add = [&](const char* name, Index& value, const char* description) {
-        command.add_option(name, value, description)->group(series_heading)->type_name("N");
+        add_value(command, name, "N", value, description)->group(series_heading);
     };
     add("--delays", options.delays, "Samples that make a state (3)");
     add("--lag", options.lag, "Samples between two delays (1)");
-    command.add_option("--interval", options.interval, "Time between two samples (1)")
-        ->group(series_heading)
-        ->type_name("T");
+    add_value(command, "--interval", "T", options.interval, "Time between two samples (1)")->group(series_heading);
     add("--theiler", options.theiler, "Samples nearer in time are no neighbours (2·delays·lag)");
     add("--neighbours", options.neighbours, "Neighbours that a Jacobian is fitted to (4·(variables + 1))");
     add("--evolve", options.evolve, "Samples that a Jacobian spans (lag)");
