@@ -113,9 +113,9 @@ const Study studies[] = {
     {"ranks",
      "Time a tall matrix whose rows are spread over ranks, such as 1000000x192.\n\n"
      "The ranks are threads with a share of the cores each; with --device cuda each has a GPU, and NCCL connects\n"
-     "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the "
-     "model\n"
-     "of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE 1000000x192.",
+     "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the\n"
+     "model of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE\n"
+     "1000000x192.",
      Shapes | Types | AnyDevice | Operations | RankCounts | Timeline | Csv | Algorithm | Repeat, bench_ranks,
      QUOIN_ON_GPU(bench_ranks), check_ranks},
     {"rpca",

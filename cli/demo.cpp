@@ -274,9 +274,8 @@ void add_demo(CLI::App& program) {
         "yours.\n"
         "\n"
         "Without FILE it factors a tall and a square matrix in f32 and f64, and separates a synthetic scene into\n"
-        "background and foreground (quoin rpca), in less than a minute. From a video it takes the first 200 frames, "
-        "at\n"
-        "most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
+        "background and foreground (quoin rpca), in less than a minute. From a video it takes the first 200 frames,\n"
+        "at most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
     command.add_option("FILE", arguments->input,
                        fmt::format("Your matrix ({}) or video\n(default: random matrices, a scene)", matrix_formats));
     add_value(command, "--out", "DIR", arguments->out, "Folder for films and pictures, created if missing")

@@ -279,11 +279,9 @@ void add_lstsq(CLI::App& program) {
         "lstsq",
         "Solve min ‖Ax − b‖₂ and write x.npy.\n"
         "\n"
-        "A is m x n, b m x p, x n x p. If several x minimise it, as for m < n or dependent columns, x is the one of "
-        "least\n"
-        "norm, and the dependent columns are printed. A tall A larger than --memory, or than the memory of the GPU, "
-        "is\n"
-        "streamed.");
+        "A is m x n, b m x p, x n x p. If several x minimise it, as for m < n or dependent columns, x is the one of\n"
+        "least norm, and the dependent columns are printed. A tall A larger than --memory, or than the memory of the\n"
+        "GPU, is streamed.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command.add_option(
         "b", arguments->right_hand_sides,

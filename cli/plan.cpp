@@ -307,11 +307,10 @@ void add_plan(CLI::App& program) {
     add_device_argument(command, arguments->common.device);
     add_byte_size_argument(
         command, "--gpu-memory", arguments->gpu_memory,
-        "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the "
-        "time\n"
-        "of blocks of rows (for a tall matrix), of householder, and of classical Gram-Schmidt by recursion and by "
-        "blocks,\n"
-        "the last two beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
+        "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the\n"
+        "time of blocks of rows (for a tall matrix), of householder, and of classical Gram-Schmidt by recursion and\n"
+        "by blocks, the last two beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs\n"
+        "no GPU");
     CLI::Option* const ranks = add_parsed(
         command, "--ranks", "P",
         [arguments](const std::string& text) {

@@ -150,11 +150,10 @@ void add_svd(CLI::App& program) {
         "svd",
         "Thin singular value decomposition A = U diag(s) Vᵀ, through R.\n"
         "\n"
-        "A is m x n, tall and thin or short and wide, k = min(m, n). U.npy is m x k, s.npy holds k values, "
-        "descending,\n"
-        "and Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one pass over its\n"
-        "rows. quoin never replaces the input. With --values-only it refuses a folder that holds U.npy or Vt.npy of\n"
-        "another run.");
+        "A is m x n, tall and thin or short and wide, k = min(m, n). U.npy is m x k, s.npy holds k values,\n"
+        "descending, and Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one\n"
+        "pass over its rows. quoin never replaces the input. With --values-only it refuses a folder that holds U.npy\n"
+        "or Vt.npy of another run.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     add_value(command, "--out", "DIR", arguments->out,
               "Folder for s.npy, U.npy and Vt.npy, created if missing. Needed unless --values-only prints the rank");
@@ -179,9 +178,8 @@ void add_svd(CLI::App& program) {
         "Units: seconds of wall time; 10^9 flop/s by the standard count 6mn² + 20n³ (values alone: 2mn² + 2n³; with\n"
         "--rank the flops of the factorization).\n"
         "--json prints rows, cols, dtype, method, seconds, gflops, device, the largest and smallest value, rank and\n"
-        "tolerance on one line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as "
-        "`quoin factor --help`\n"
-        "has them.");
+        "tolerance on one line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as\n"
+        "`quoin factor --help` has them.");
     command.callback([arguments] {
         if (arguments->out.empty() && !arguments->values_only) throw CLI::RequiredError("--out");
         const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);

@@ -78,10 +78,9 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
     // --method is read first
     CLI::Option* const added[] = {
         add_choice(command, "--method", method, every_method(),
-                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, randomized-cholesky-qr, mgs or cgs (default: "
-                   "auto). Q of\n"
-                   "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
-                   "reorthogonalised"),
+                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, randomized-cholesky-qr, mgs or cgs (default:\n"
+                   "auto). Q of mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u\n"
+                   "unless reorthogonalised"),
         add_parsed(
             command, "--panel-width", "N",
             [&method](const std::string& text) { method.set_panel_width(parse_dimension("--panel-width", text)); },
@@ -101,9 +100,9 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
             "R factors merged at a node of a TSQR tree: at least 2, or flat (leaf after leaf; 0: Quoin chooses)"),
         add_choice(command, "--arithmetic", options.arithmetic,
                    {Arithmetic::Auto, Arithmetic::Native, Arithmetic::FP16, Arithmetic::Corrected},
-                   "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for each "
-                   "one, as\n"
-                   "accurate as f32) or auto; for cgs also fp16, which rounds the factors (default: auto)"),
+                   "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for\n"
+                   "each one, as accurate as f32) or auto; for cgs also fp16, which rounds the factors (default:\n"
+                   "auto)"),
         add_parsed(
             command, "--reorthogonalize", "NAME",
             [&method](const std::string& text) {
@@ -146,9 +145,8 @@ void add_compact_wy_arguments(CLI::App& command, Options& options, const std::st
                 constexpr FullTRoute routes[] = {FullTRoute::Auto, FullTRoute::Recurrence, FullTRoute::Joined};
                 full_t("--full-t").route = parse_name<FullTRoute>("--full-t", text, routes);
             },
-            "With --compact-wy full: how T is computed, by recurrence (during the factorization), joined (afterwards, "
-            "from the\n"
-            "panels' T) or auto (default: auto)")};
+            "With --compact-wy full: how T is computed, by recurrence (during the factorization), joined (afterwards,\n"
+            "from the panels' T) or auto (default: auto)")};
     for (CLI::Option* const option : added) option->group(group);
 }
 

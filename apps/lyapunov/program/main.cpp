@@ -329,11 +329,9 @@ int main(int argc, char** argv) {
         "The state and p tangent vectors are evolved together. Every K steps the vectors are factored, Z = QR, and Q\n"
         "takes their place. The averages of log|r_ii| over time are the exponents (Benettin et al. 1980; Shimada and\n"
         "Nagashima 1979). They are printed with standard errors and 95% intervals, their sum, the Kolmogorov-Sinai\n"
-        "entropy (sum of the positive ones) and the Kaplan-Yorke dimension. A transient at the start is found and "
-        "left\n"
-        "out. Where the sum of all exponents is known and differs, the run fails. For a system of your own use "
-        "quoin::tangent_map\n"
-        "in C++ or quoin.lyapunov in Python.",
+        "entropy (sum of the positive ones) and the Kaplan-Yorke dimension. A transient at the start is found and\n"
+        "left out. Where the sum of all exponents is known and differs, the run fails. For a system of your own use\n"
+        "quoin::tangent_map in C++ or quoin.lyapunov in Python.",
         "quoin lyapunov");
     arguments.system.add_to(command);
     const auto add_time = [&](const char* name, std::optional<double>& value, const char* description) {
@@ -353,9 +351,8 @@ int main(int argc, char** argv) {
               "and the report says so: cond(Z) is about exp((λ_1 − λ_p) K step)");
     command.add_option("--seed", arguments.seed, "Seed of the first state and vectors")->capture_default_str();
     add_value(command, "--checkpoint", "FILE", arguments.checkpoint,
-              "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run "
-              "continues from\n"
-              "it, with the same bits. A longer --time continues a finished run");
+              "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run continues\n"
+              "from it, with the same bits. A longer --time continues a finished run");
     add_value(command, "--checkpoint-every", "S", arguments.checkpoint_seconds, "Seconds between two saves")
         ->capture_default_str();
     add_value(command, "--out", "DIR", arguments.out,
@@ -365,9 +362,8 @@ int main(int argc, char** argv) {
     command.add_flag(
         "--covariant", arguments.covariant,
         "Covariant vectors (Ginelli et al. 2007) over --time: their local exponents, finite-time exponents and\n"
-        "angles. DIR then has local.npy (exponents x segments), finite_time.npy, angles.npy (radians), "
-        "finite_time.svg,\n"
-        "angles.svg, report.json");
+        "angles. DIR then has local.npy (exponents x segments), finite_time.npy, angles.npy (radians),\n"
+        "finite_time.svg, angles.svg, report.json");
     add_value(command, "--split", "J", arguments.split,
               "With --covariant, the angle is that of the first J vectors to the others (default: the positive ones)");
     add_value(command, "--window", "T", arguments.window,
@@ -398,10 +394,9 @@ int main(int argc, char** argv) {
         "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, half_widths (of the 95%\n"
         "intervals), sum, divergence (what the sum of all must be), kolmogorov_sinai, kaplan_yorke, positive\n"
-        "(significantly), vanishing, energy, energy_drift, time, transient, alignment, discarded (a transient that "
-        "was\n"
-        "found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use), dtype,\n"
-        "device, seconds, qr_share, tangent_share, force_share, reorthonormalisations_per_second.\n"
+        "(significantly), vanishing, energy, energy_drift, time, transient, alignment, discarded (a transient that\n"
+        "was found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use),\n"
+        "dtype, device, seconds, qr_share, tangent_share, force_share, reorthonormalisations_per_second.\n"
         "docs/apps/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });
     return command.run(argc, argv);

@@ -24,9 +24,9 @@ void SeriesArguments::add_to(CLI::App& command) {
     add_value(command, "--series", "FILE", file,
               "Exponents of a measured series in place of a SYSTEM: FILE has a sample a row, a component a column.\n"
               "States are made of delays. Prints the largest exponent by nearest neighbours (Rosenstein et al. 1993)\n"
-              "and --exponents of the product of Jacobians (Sano and Sawada 1985). --plot draws the divergence of "
-              "neighbours,\n"
-              "which must rise along a line; DIR has divergence.csv, divergence.svg, exponents.npy, report.json")
+              "and --exponents of the product of Jacobians (Sano and Sawada 1985). --plot draws the divergence of\n"
+              "neighbours, which must rise along a line; DIR has divergence.csv, divergence.svg, exponents.npy,\n"
+              "report.json")
         ->group(series_heading);
     const auto add = [&](const char* name, Index& value, const char* description) {
         add_value(command, name, "N", value, description)->group(series_heading);

@@ -289,9 +289,8 @@ int main(int argc, char** argv) {
         "          quoin rpca M.npy --out parts --method alternating\n"
         "\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
-        "residual, objective, lambda, route and device; for frames also phases (seconds), and with masks precision, "
-        "recall\n"
-        "and f.");
+        "residual, objective, lambda, route and device; for frames also phases (seconds), and with masks precision,\n"
+        "recall and f.");
     command.callback([&] { run_rpca(command, arguments); });
     return command.run(argc, argv);
 }
