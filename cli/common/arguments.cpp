@@ -14,12 +14,8 @@
 namespace quoin::cli {
 
 const char* to_string(Device device) {
-    switch (device) {
-        case Device::Host: return "host";
-        case Device::Cuda: return "cuda";
-        case Device::Auto: return "auto";
-    }
-    return "";
+    constexpr const char* names[] = {"host", "cuda", "auto"};
+    return names[static_cast<int>(device)];
 }
 
 void add_device_argument(CLI::App& command, Device& device) {
