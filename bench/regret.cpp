@@ -93,10 +93,8 @@ private:
         const Index m = shape.rows, n = shape.cols;
         std::vector<Plan> candidates = plans<T>(shape, operation);
         unless_too_large(shape, scalar_kind<T>, [&] {
-            Matrix<T, D> A(ctx_, m, n);
-            fill(ctx_, A);
-            Matrix<T, D> columns(ctx_, m, operation == Operation::Factor ? std::min(n, columns_of_c) : 0);
-            fill(ctx_, columns);
+            const Index p = operation == Operation::Factor ? std::min(n, columns_of_c) : 0;
+            const Matrix<T, D> A = normal_matrix<T>(ctx_, m, n), columns = normal_matrix<T>(ctx_, m, p);
             const auto timed = [&](const Plan& plan) {
                 return std::function<double()>([&, plan] {
                     throw_if_interrupted();

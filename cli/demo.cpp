@@ -10,6 +10,7 @@
 #include "add_value.hpp"
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "either_device.hpp"
 #include "input_matrix.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
@@ -21,12 +22,10 @@
 #include "on_device.hpp"
 #include "output_files.hpp"
 #include "program.hpp"
-#include "random_matrix.hpp"
 #include "row_blocks.hpp"
 #include "subcommands.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "measure/cuda/device_run.hpp"
-#include "measure/cuda/random.hpp"
 #endif
 
 namespace quoin::cli {
@@ -51,13 +50,6 @@ std::vector<Shape> demo_shapes(const Context<Host>& ctx) {
         std::min<Index>(50000 * std::clamp(ctx.threads(), 2, 8), available / (16 * Index{sizeof(double)} * tall_cols));
     const Index order = std::min<Index>(ctx.threads() <= 4 ? 1500 : 2500, rows);
     return {{rows, tall_cols}, {order, order}};
-}
-
-template <class T>
-Matrix<T> random_matrix(Context<Host>&, Shape shape) {
-    Matrix<T> A(shape.rows, shape.cols);
-    fill_normal(A, /*seed=*/1);
-    return A;
 }
 
 template <class T>
@@ -117,13 +109,6 @@ std::vector<Shape> demo_shapes(const Context<Cuda>& ctx) {
     const Index rows = std::clamp<Index>(numbers / tall_cols, 1, 1000000);
     const Index order = std::clamp<Index>(static_cast<Index>(std::sqrt(static_cast<double>(numbers))), 1, 8192);
     return {{rows, tall_cols}, {order, order}};
-}
-
-template <class T>
-Matrix<T, Cuda> random_matrix(Context<Cuda>& ctx, Shape shape) {
-    Matrix<T, Cuda> A(ctx, shape.rows, shape.cols);
-    bench::fill_normal(ctx, A);
-    return A;
 }
 
 template <class T>
@@ -215,9 +200,9 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     if (file) {
         with_dtype(file->dtype(), [&]<class T>(T) { demonstrate_file<T>(ctx, common, *file); });
     } else {
-        for (const Shape shape : demo_shapes(ctx)) {
-            demonstrate<float>(ctx, common, random_matrix<float>(ctx, shape));
-            demonstrate<double>(ctx, common, random_matrix<double>(ctx, shape));
+        for (const auto& [m, n] : demo_shapes(ctx)) {
+            demonstrate<float>(ctx, common, normal_matrix<float>(ctx, m, n));
+            demonstrate<double>(ctx, common, normal_matrix<double>(ctx, m, n));
         }
     }
     if (common.json) return;

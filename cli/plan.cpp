@@ -207,14 +207,13 @@ template <class T>
 double measure_cyclic_rank(Context<Host>& ctx, const BlockCyclicPlan& plan, BlockCyclic layout) {
     layout.cols = std::min<Index>(plan.cols, 1024);
     layout.rows = std::min(plan.rows, std::max(layout.cols, (Index{1} << 20) / std::max<Index>(1, layout.cols)));
-    Matrix<T> A(layout.rows, layout.cols);
-    fill_normal(A, 1);
+    const Matrix<T> A = normal_matrix<T>(layout.rows, layout.cols);
     double rate = 0;
     run_ranks(1, [&](Communicator& comm) {
         const ProcessGrid grid(comm, 1, 1);
         const double flops = plan_block_cyclic<T>(ctx, layout, 1, 1, false, plan.panel_width).flops;
-        rate = measure_flops(
-            flops, [&] { qr(ctx, grid, BlockCyclicView<const T>(layout, std::as_const(A).view()), plan.panel_width); });
+        rate =
+            measure_flops(flops, [&] { qr(ctx, grid, BlockCyclicView<const T>(layout, A.view()), plan.panel_width); });
     });
     return rate;
 }

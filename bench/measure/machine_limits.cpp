@@ -37,9 +37,8 @@ void gemm(int n, const double* A, const double* B, double* C) {
 template <class T>
 double measure_gemm() {
     const int n = omp_get_max_threads() <= 4 ? 1024 : 2048;  // large enough for all cores
-    Matrix<T> A(n, n), B(n, n), C(n, n);
-    fill_normal(A, 1);
-    fill_normal(B, 2);
+    const Matrix<T> A = normal_matrix<T>(n, n, 1), B = normal_matrix<T>(n, n, 2);
+    Matrix<T> C(n, n);
     return 2.0 * n * n * n / best_seconds([&] { gemm(n, A.data(), B.data(), C.data()); });
 }
 
@@ -48,11 +47,9 @@ template <class T>
 double measure_kernels() {
     constexpr Index m = 240, n = 48, k = 96, repeats = 2000;
     const int threads = omp_get_max_threads();
-    Matrix<T> A(m, k), B(k, n);
-    fill_normal(A, 1);
-    fill_normal(B, 2);
+    const Matrix<T> A = normal_matrix<T>(m, k, 1), B = normal_matrix<T>(k, n, 2);
     std::vector<Matrix<T>> C(threads);
-    for (Matrix<T>& of_thread : C) fill_normal(of_thread = Matrix<T>(m, n), 3);
+    for (Matrix<T>& of_thread : C) of_thread = normal_matrix<T>(m, n, 3);
     const double seconds = best_seconds([&] {
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
         for (int t = 0; t < threads; ++t) {

@@ -241,9 +241,7 @@ private:
         for (const Application& application : asked) {
             unless_too_large(application.shape, scalar_kind<T>, [&] {
                 const auto [m, n] = application.shape;
-                Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
-                fill(ctx_, A);
-                fill(ctx_, C);
+                Matrix<T, D> A = normal_matrix<T>(ctx_, m, n), C = normal_matrix<T>(ctx_, m, application.columns);
                 compare_products(
                     "apply-qt", application.columns, A,
                     [&](const QR<T, D>& f) {
@@ -266,8 +264,7 @@ private:
     void block_of_q(Index n) {
         const Index block_size = std::max<Index>(1, n / blocks_a_side);
         unless_too_large({n, n}, scalar_kind<T>, [&] {
-            Matrix<T, D> A(ctx_, n, n);
-            fill(ctx_, A);
+            Matrix<T, D> A = normal_matrix<T>(ctx_, n, n);
             const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
             compare_products(
                 "q-block", block_size, A,
