@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -273,14 +274,8 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     }
     check_plot(arguments.plot);
     std::optional<OutputDirectory> directory;
-    std::string report_path, exponents_path, convergence_path, spectrum_path;
-    if (!arguments.out.empty()) {
-        directory.emplace(arguments.out);
-        report_path = directory->file("report.json");
-        exponents_path = directory->file("exponents.npy");
-        convergence_path = directory->file("convergence.svg");
-        spectrum_path = directory->file("spectrum.svg");
-    }
+    constexpr const char* outputs[] = {"exponents.npy", "convergence.svg", "spectrum.svg", "report.json"};
+    if (!arguments.out.empty()) directory.emplace(arguments.out).require(outputs);
     if (!options.checkpoint.empty()) require_writable(options.checkpoint);
 
     RunInUse in_use{"", arguments.dtype, {}};
@@ -297,18 +292,17 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
         write_plot(arguments.plot, lyapunov_convergence_svg(f));
     }
     if (directory) {
-        write_npy<double>(exponents_path, table_of(f.exponents).view());
-        write_text(convergence_path, lyapunov_convergence_svg(f));
-        write_text(spectrum_path, lyapunov_spectrum_svg(f));
-        write_text(report_path, report.text() + "\n");
+        write_npy<double>(directory->file("exponents.npy"), table_of(f.exponents).view());
+        write_text(directory->file("convergence.svg"), lyapunov_convergence_svg(f));
+        write_text(directory->file("spectrum.svg"), lyapunov_spectrum_svg(f));
+        write_text(directory->file("report.json"), report.text() + "\n");
         directory->keep();
     }
     if (arguments.common.json) {
         report.print();
     } else {
         print_report(in_use, options, arguments.common.device != Device::Host, f);
-        if (directory)
-            fmt::print("wrote          {}: exponents.npy, convergence.svg, spectrum.svg, report.json\n", arguments.out);
+        if (directory) fmt::print("wrote          {}: {}\n", arguments.out, fmt::join(outputs, ", "));
         if (!arguments.plot.empty()) fmt::print("wrote          {}\n", arguments.plot);
         if (!options.checkpoint.empty())
             fmt::print("checkpoint     {}: the same command goes on from it\n", options.checkpoint);
