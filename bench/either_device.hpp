@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "algorithms/shared/copies.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "rivals/reference_lapack.hpp"
@@ -54,12 +55,6 @@ double seconds_of(Context<Host>& ctx, Work&& work) {
 template <class T>
 Matrix<T> normal_matrix(Context<Host>&, Index rows, Index cols) {
     return normal_matrix<T>(rows, cols);
-}
-template <class T, class D>
-Matrix<T, D> copied(Context<D>& ctx, const Matrix<T, D>& A) {
-    Matrix<T, D> B(ctx, A.rows(), A.cols());
-    copy<T>(ctx, A.view(), B.view());
-    return B;
 }
 /// The routines of LAPACK, by cuSOLVER on a GPU. A and C are as `ReferenceLapack` and `bench::CusolverQR` have them.
 template <class T, class D>

@@ -98,8 +98,8 @@ private:
             const auto timed = [&](const Plan& plan) {
                 return std::function<double()>([&, plan] {
                     throw_if_interrupted();
-                    Matrix<T, D> work = copied(ctx_, A);
-                    Matrix<T, D> C = copied(ctx_, columns);
+                    Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
+                    Matrix<T, D> C = copy_of<T, D>(ctx_, columns.view());
                     ThinQR<T, D> thin;
                     LapackQR<T, D> factors;
                     return seconds_of(ctx_, [&] {
@@ -132,7 +132,7 @@ private:
             if (against) {
                 rival.emplace(ctx_, m, n);
                 runs.push_back([&] {
-                    Matrix<T, D> work = copied(ctx_, A);
+                    Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
                     return seconds_of(ctx_, [&] {
                         rival->geqrf(ctx_, work.view());
                         if (operation == Operation::ThinQr) rival->orgqr(ctx_, work.view());

@@ -117,8 +117,7 @@ Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const 
     DeviceRun<T> quoin(ctx, A.rows(), A.cols(), bench::columns_of(ctx, A), Operation::ThinQr, options);
     const auto reference_seconds = [&] {
         throw_if_interrupted();
-        Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
-        copy<T>(ctx, A.view(), work.view());
+        Matrix<T, Cuda> work = copy_of<T, Cuda>(ctx, A.view());
         return bench::seconds_of(ctx, [&] {
             cusolver.geqrf(ctx, work.view());
             cusolver.orgqr(ctx, work.view());

@@ -119,7 +119,7 @@ private:
     }
     template <class T>
     double factor_seconds(const Matrix<T, D>& A, const Plan& plan) {
-        Matrix<T, D> work = copied(ctx_, A);
+        Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
         std::optional<QR<T, D>> f;
         return seconds_of(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
     }
@@ -185,7 +185,7 @@ private:
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
                     runs.push_back({"geqrf", [&] {
-                                        Matrix<T, D> work = copied(ctx_, A);
+                                        Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
                                         return seconds_of(ctx_, [&] { rival->geqrf(ctx_, work.view()); });
                                     }});
                 }
@@ -201,7 +201,7 @@ private:
         Context<Host> host = make_context(arguments_.common);
         Matrix<T> original;
         if constexpr (std::is_same_v<D, Host>) {
-            original = copied(ctx_, A);
+            original = copy_of<T, D>(ctx_, A.view());
         } else {
             original = copy_to_host<T>(ctx_, A.view());
         }
@@ -274,7 +274,7 @@ private:
                 },
                 "orgqr",
                 [&](Rival<T, D>& rival) {
-                    Matrix<T, D> work = copied(ctx_, A);
+                    Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
                     return seconds_of(ctx_, [&] { rival.orgqr(ctx_, work.view()); });
                 });
         });
