@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
-#include <random>
-#include <span>
 
 #include "either_device.hpp"
 #include "results.hpp"

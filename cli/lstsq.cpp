@@ -6,7 +6,6 @@
 #include <charconv>
 #include <memory>
 #include <numeric>
-#include <optional>
 
 #include "add_value.hpp"
 #include "arguments.hpp"

@@ -12,7 +12,6 @@
 #include "quoin/study.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "devices.hpp"
 #endif
 
 namespace quoin::cli {

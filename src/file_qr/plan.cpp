@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/shared/sampled_sum.hpp"

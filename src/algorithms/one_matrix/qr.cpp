@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <limits>
 #include <optional>
 
 #include "algorithms/one_matrix/batch_tree.hpp"
