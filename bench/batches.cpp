@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
-#include <random>
-#include <span>
 
 #include "either_device.hpp"
 #include "results.hpp"
@@ -44,8 +41,7 @@ constexpr const char* kinds[] = {"normal", "rank-deficient", "nearly-rank-defici
 
 template <class T>
 Matrix<T> member(Kind kind, Index m, Index n, std::uint64_t seed) {
-    Matrix<T> A(m, n);
-    fill_normal(A, seed);
+    Matrix<T> A = normal_matrix<T>(m, n, seed);
     const double u = std::numeric_limits<T>::epsilon() / 2.0;
     const Index k = std::min(m, n);
     switch (kind) {
@@ -121,11 +117,9 @@ private:
     template <class T>
     void measure(const BatchSpec& spec, ScalarKind dtype) {
         const Index m = spec.shape.rows, n = spec.shape.cols, count = spec.count, k = std::min(m, n);
-        Matrix<T> normal(m, n * count);
-        fill_normal(normal, 1);
         // on a GPU several short calls one after the other, as in a program that enqueues its work
         const int several = !std::is_same_v<D, Host> && count * m * n < Index(1) << 24 ? 10 : 1;
-        Matrix<T, D> A = to_device<T>(ctx_, std::move(normal)), Q(ctx_, m, k * count), R(ctx_, k, n * count),
+        Matrix<T, D> A = to_device(ctx_, normal_matrix<T>(m, n * count)), Q(ctx_, m, k * count), R(ctx_, k, n * count),
                      tau(ctx_, k, count);
         std::vector<Matrix<T, D>> work;  // factored in place: a matrix that is factored already takes another time
         for (int i = 0; i < several; ++i) work.emplace_back(ctx_, m, n * count);

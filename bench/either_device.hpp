@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "algorithms/shared/copies.hpp"
 #include "on_device.hpp"
 #include "random_matrix.hpp"
 #include "rivals/reference_lapack.hpp"
@@ -50,16 +51,10 @@ double seconds_of(Context<Host>& ctx, Work&& work) {
     const double seconds = watch.seconds();
     return ctx.threads() == 1 && seconds > 1e-4 ? std::min(seconds, thread_seconds() - busy) : seconds;
 }
-/// Standard normal entries.
+/// Returns a matrix of independent standard normal numbers in the memory of the context's device.
 template <class T>
-void fill(Context<Host>&, Matrix<T>& A) {
-    fill_normal(A, /*seed=*/1);
-}
-template <class T, class D>
-Matrix<T, D> copied(Context<D>& ctx, const Matrix<T, D>& A) {
-    Matrix<T, D> B(ctx, A.rows(), A.cols());
-    copy<T>(ctx, A.view(), B.view());
-    return B;
+Matrix<T> normal_matrix(Context<Host>&, Index rows, Index cols) {
+    return normal_matrix<T>(rows, cols);
 }
 /// The routines of LAPACK, by cuSOLVER on a GPU. A and C are as `ReferenceLapack` and `bench::CusolverQR` have them.
 template <class T, class D>
@@ -74,8 +69,10 @@ struct Rival {
 #ifdef QUOIN_HAVE_CUDA
 using bench::seconds_of;
 template <class T>
-void fill(Context<Cuda>& ctx, Matrix<T, Cuda>& A) {
+Matrix<T, Cuda> normal_matrix(Context<Cuda>& ctx, Index rows, Index cols) {
+    Matrix<T, Cuda> A(ctx, rows, cols);
     bench::fill_normal(ctx, A);
+    return A;
 }
 template <class T>
 struct Rival<T, Cuda> : bench::CusolverQR<T> {

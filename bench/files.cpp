@@ -67,8 +67,7 @@ double deep_seconds(const std::string& path) {
 /// Seconds to write as many bytes to a new file and to the disk, as `dd oflag=direct bs=8M conv=fsync`.
 double write_seconds(const std::string& path, double bytes) {
     io::ByteCounters counters;
-    Matrix<double> memory(transfer / Index{sizeof(double)}, 1);
-    fill_normal(memory, 2);
+    const Matrix<double> memory = normal_matrix<double>(transfer / Index{sizeof(double)}, 1, 2);
     double seconds = 0;
     {
         const io::BulkFile file(path, io::BulkFile::Access::Write, counters);
@@ -93,10 +92,8 @@ void write_random(const std::string& path, Shape shape, bool fortran_order) {
     for (Index i = 0; i < along; i += step) {
         throw_if_interrupted();
         const Index h = std::min(step, along - i);
-        Matrix<T> block(fortran_order ? across : h, fortran_order ? h : across);
-        fill_normal(block, static_cast<std::uint64_t>(i) + 1);
-        fortran_order ? writer.write_cols(i, std::as_const(block).view())
-                      : writer.write_rows(i, std::as_const(block).view());
+        const Matrix<T> block = normal_matrix<T>(fortran_order ? across : h, fortran_order ? h : across, i + 1);
+        fortran_order ? writer.write_cols(i, block.view()) : writer.write_rows(i, block.view());
     }
     writer.flush();
 }
@@ -146,8 +143,7 @@ double in_memory_seconds(Context<Cuda>& ctx, Matrix<T> A, const FileOptions& opt
     std::fill_n(R.data(), R.rows() * R.cols(), T(0));
     // CUDA loads its libraries and kernels at their first use
     const Index few = std::min<Index>(2048, k);
-    Matrix<T> small(few, few), R_small(few, few);
-    fill_normal(small, 3);
+    Matrix<T> small = normal_matrix<T>(few, few, 3), R_small(few, few);
     qr_out_of_core<T, Cuda>(ctx, small.view(), R_small.view(), beyond);
     return qr_out_of_core<T, Cuda>(ctx, A.view(), R.view(), beyond).seconds;
 }

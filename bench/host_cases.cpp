@@ -66,10 +66,7 @@ private:
                 throw OutOfMemory(fmt::format("{} needs {} of memory and {} is available", to_string(variants[0].first),
                                               format_byte_size(needed), format_byte_size(available)));
             }
-            if (!have_matrix) {
-                A = Matrix<T>(m, n);
-                fill_normal(A, /*seed=*/1);
-            }
+            if (!have_matrix) A = normal_matrix<T>(m, n);
             std::vector<Measurement> results;
             for (std::size_t v = 0; v < variants.size(); ++v)
                 results.push_back(measure_case<T>(ctx_, variants[v].first, std::as_const(A).view(), settings_of(v)));

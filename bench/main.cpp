@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "add_value.hpp"
 #include "byte_size.hpp"
-#include "number_between.hpp"
 #include "papers/published.hpp"
 #include "program.hpp"
 #include "quoin/study.hpp"
@@ -113,9 +113,9 @@ const Study studies[] = {
     {"ranks",
      "Time a tall matrix whose rows are spread over ranks, such as 1000000x192.\n\n"
      "The ranks are threads with a share of the cores each; with --device cuda each has a GPU, and NCCL connects\n"
-     "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the "
-     "model\n"
-     "of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE 1000000x192.",
+     "them. The speed-up is against the first number of ranks. On the host the fastest run is beside the plan: the\n"
+     "model of `quoin plan --ranks`, with this machine's messages and as many ranks at work. Without SHAPE\n"
+     "1000000x192.",
      Shapes | Types | AnyDevice | Operations | RankCounts | Timeline | Csv | Algorithm | Repeat, bench_ranks,
      QUOIN_ON_GPU(bench_ranks), check_ranks},
     {"rpca",
@@ -174,11 +174,9 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
             ->type_name("");
         command.add_option("OPTION", arguments.rpca_options, "After --: options of `quoin rpca`, such as --window 50")
             ->type_name("");
-        command
-            .add_option("--against", arguments.subtraction,
-                        "opencv: MOG2, KNN and a temporal median, by python3 with opencv-python")
+        add_value(command, "--against", "NAME", arguments.subtraction,
+                  "opencv: MOG2, KNN and a temporal median, by python3 with opencv-python")
             ->check(CLI::IsMember({"opencv"}).description(""))
-            ->type_name("NAME")
             ->capture_default_str();
     }
     if (has(Types)) add_list(command, "--dtype", "TYPES", arguments.dtypes, parse_dtype, "f32, f64 or f32,f64");
@@ -194,14 +192,9 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         add_choice(command, "--device", arguments.common.device, {Device::Host, Device::Cuda},
                    "host or cuda: where the matrix is (default: host)");
     if (has(Draws)) {
-        command
-            .add_option("--shapes", arguments.shape_count,
-                        "How many shapes, those of SHAPE among them (default: 200, or those of SHAPE)")
-            ->check(number_between(1, 1000000))
-            ->type_name("N");
-        command.add_option("--seed", arguments.seed, "Seed of the random shapes (default: 1)")
-            ->check(number_between(0, 1000000000))
-            ->type_name("N");
+        add_number(command, "--shapes", "N", arguments.shape_count, 1, 1000000,
+                   "How many shapes, those of SHAPE among them (default: 200, or those of SHAPE)");
+        add_number(command, "--seed", "N", arguments.seed, 0, 1000000000, "Seed of the random shapes (default: 1)");
     }
     if (has(RankCounts)) {
         add_list(
@@ -248,16 +241,13 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
         command.add_flag("--energy", arguments.energy,
                          "Measure joules too, of the CPUs by RAPL or of the GPU by NVML, over a second a code or more");
     if (has(Timeline)) add_trace_argument(command, arguments.common.trace);
-    if (has(Csv))
-        command.add_option("--csv", arguments.csv, "Write the results to a CSV file as well")->type_name("FILE");
+    if (has(Csv)) add_value(command, "--csv", "FILE", arguments.csv, "Write the results to a CSV file as well");
     if (has(Iterations))
-        command.add_option("--iterations", arguments.iterations, "At most N iterations of each pursuit (default: 500)")
-            ->check(number_between(1, 1000000))
-            ->type_name("N");
+        add_number(command, "--iterations", "N", arguments.iterations, 1, 1000000,
+                   "At most N iterations of each pursuit (default: 500)");
     if (has(Repeat))
-        command.add_option("--repeat", arguments.repeat, "Timed runs (default: by their time, 1 to 50)")
-            ->check(number_between(1, 1000000))
-            ->type_name("N");
+        add_number(command, "--repeat", "N", arguments.repeat, 1, 1000000,
+                   "Timed runs (default: by their time, 1 to 50)");
     add_common_arguments(command, arguments.common, /*algorithm=*/false);
     if (has(Algorithm)) {
         // the help names where they are explained

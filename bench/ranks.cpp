@@ -86,8 +86,7 @@ Link measure_link(int ranks) {
         Context<Host> host(1);
         // the median of a message there and back, halved
         const auto seconds_of = [&](Index words) {
-            Matrix<double> x(words, 1);
-            fill_normal(x, 1);
+            Matrix<double> x = normal_matrix<double>(words, 1);
             std::vector<double> seconds;
             for (int run = 0; run < 101 && comm.rank() < 2; ++run) {
                 const Stopwatch watch;
@@ -126,8 +125,7 @@ public:
         const auto [m, n] = c.shape;
         const Index rows = rows_of_rank(m, comm.size(), comm.rank()).size();
         if constexpr (std::is_same_v<D, Host>) {
-            A_ = Matrix<T>(rows, n);
-            fill_normal(A_, 1 + comm.rank());
+            A_ = normal_matrix<T>(rows, n, 1 + comm.rank());
         } else {
 #ifdef QUOIN_HAVE_CUDA
             A_ = Matrix<T, D>(ctx, rows, n);
@@ -208,7 +206,7 @@ public:
           repeat_(arguments.repeat),
           A_(ctx, layout_.local_rows(grid_), layout_.local_cols(grid_)) {
         if constexpr (std::is_same_v<D, Host>) {
-            fill_normal(A_, 1 + comm.rank());
+            A_ = normal_matrix<T>(A_.rows(), A_.cols(), 1 + comm.rank());
         } else {
 #ifdef QUOIN_HAVE_CUDA
             const Index first = comm.rank() * layout_.cols;  // other columns of the noise on every rank

@@ -93,15 +93,13 @@ private:
         const Index m = shape.rows, n = shape.cols;
         std::vector<Plan> candidates = plans<T>(shape, operation);
         unless_too_large(shape, scalar_kind<T>, [&] {
-            Matrix<T, D> A(ctx_, m, n);
-            fill(ctx_, A);
-            Matrix<T, D> columns(ctx_, m, operation == Operation::Factor ? std::min(n, columns_of_c) : 0);
-            fill(ctx_, columns);
+            const Index p = operation == Operation::Factor ? std::min(n, columns_of_c) : 0;
+            const Matrix<T, D> A = normal_matrix<T>(ctx_, m, n), columns = normal_matrix<T>(ctx_, m, p);
             const auto timed = [&](const Plan& plan) {
                 return std::function<double()>([&, plan] {
                     throw_if_interrupted();
-                    Matrix<T, D> work = copied(ctx_, A);
-                    Matrix<T, D> C = copied(ctx_, columns);
+                    Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
+                    Matrix<T, D> C = copy_of<T, D>(ctx_, columns.view());
                     ThinQR<T, D> thin;
                     LapackQR<T, D> factors;
                     return seconds_of(ctx_, [&] {
@@ -134,7 +132,7 @@ private:
             if (against) {
                 rival.emplace(ctx_, m, n);
                 runs.push_back([&] {
-                    Matrix<T, D> work = copied(ctx_, A);
+                    Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
                     return seconds_of(ctx_, [&] {
                         rival->geqrf(ctx_, work.view());
                         if (operation == Operation::ThinQr) rival->orgqr(ctx_, work.view());

@@ -11,13 +11,8 @@
 namespace quoin::cli {
 
 const char* to_string(Reference reference) {
-    switch (reference) {
-        case Reference::Lapack: return "lapack";
-        case Reference::Cusolver: return "cusolver";
-        case Reference::Blas2: return "blas2";
-        case Reference::None: break;
-    }
-    return "none";
+    constexpr const char* names[] = {"none", "lapack", "cusolver", "blas2"};
+    return names[static_cast<int>(reference)];
 }
 
 std::string to_string(Shape shape) { return fmt::format("{}x{}", shape.rows, shape.cols); }

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <memory>
 
+#include "add_value.hpp"
 #include "arguments.hpp"
 #include "byte_size.hpp"
+#include "either_device.hpp"
 #include "input_matrix.hpp"
 #include "interrupt.hpp"
 #include "json_line.hpp"
@@ -20,12 +22,10 @@
 #include "on_device.hpp"
 #include "output_files.hpp"
 #include "program.hpp"
-#include "random_matrix.hpp"
 #include "row_blocks.hpp"
 #include "subcommands.hpp"
 #ifdef QUOIN_HAVE_CUDA
 #include "measure/cuda/device_run.hpp"
-#include "measure/cuda/random.hpp"
 #endif
 
 namespace quoin::cli {
@@ -50,13 +50,6 @@ std::vector<Shape> demo_shapes(const Context<Host>& ctx) {
         std::min<Index>(50000 * std::clamp(ctx.threads(), 2, 8), available / (16 * Index{sizeof(double)} * tall_cols));
     const Index order = std::min<Index>(ctx.threads() <= 4 ? 1500 : 2500, rows);
     return {{rows, tall_cols}, {order, order}};
-}
-
-template <class T>
-Matrix<T> random_matrix(Context<Host>&, Shape shape) {
-    Matrix<T> A(shape.rows, shape.cols);
-    fill_normal(A, /*seed=*/1);
-    return A;
 }
 
 template <class T>
@@ -119,20 +112,12 @@ std::vector<Shape> demo_shapes(const Context<Cuda>& ctx) {
 }
 
 template <class T>
-Matrix<T, Cuda> random_matrix(Context<Cuda>& ctx, Shape shape) {
-    Matrix<T, Cuda> A(ctx, shape.rows, shape.cols);
-    bench::fill_normal(ctx, A);
-    return A;
-}
-
-template <class T>
 Measurement measure_thin_qr(Context<Cuda>& ctx, const Matrix<T, Cuda>& A, const Options& options) {
     bench::CusolverQR<T> cusolver(ctx, A.rows(), A.cols());
     DeviceRun<T> quoin(ctx, A.rows(), A.cols(), bench::columns_of(ctx, A), Operation::ThinQr, options);
     const auto reference_seconds = [&] {
         throw_if_interrupted();
-        Matrix<T, Cuda> work(ctx, A.rows(), A.cols());
-        copy<T>(ctx, A.view(), work.view());
+        Matrix<T, Cuda> work = copy_of<T, Cuda>(ctx, A.view());
         return bench::seconds_of(ctx, [&] {
             cusolver.geqrf(ctx, work.view());
             cusolver.orgqr(ctx, work.view());
@@ -214,9 +199,9 @@ void demonstrate_matrices(Context<D>& ctx, const DeviceInUse& device, const Comm
     if (file) {
         with_dtype(file->dtype(), [&]<class T>(T) { demonstrate_file<T>(ctx, common, *file); });
     } else {
-        for (const Shape shape : demo_shapes(ctx)) {
-            demonstrate<float>(ctx, common, random_matrix<float>(ctx, shape));
-            demonstrate<double>(ctx, common, random_matrix<double>(ctx, shape));
+        for (const auto& [m, n] : demo_shapes(ctx)) {
+            demonstrate<float>(ctx, common, normal_matrix<float>(ctx, m, n));
+            demonstrate<double>(ctx, common, normal_matrix<double>(ctx, m, n));
         }
     }
     if (common.json) return;
@@ -273,14 +258,12 @@ void add_demo(CLI::App& program) {
         "yours.\n"
         "\n"
         "Without FILE it factors a tall and a square matrix in f32 and f64, and separates a synthetic scene into\n"
-        "background and foreground (quoin rpca), in less than a minute. From a video it takes the first 200 frames, "
-        "at\n"
-        "most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
+        "background and foreground (quoin rpca), in less than a minute. From a video it takes the first 200 frames,\n"
+        "at most 640 pixels wide. With --device cuda all of it runs on a GPU, on larger matrices, against cuSOLVER.");
     command.add_option("FILE", arguments->input,
                        fmt::format("Your matrix ({}) or video\n(default: random matrices, a scene)", matrix_formats));
-    command.add_option("--out", arguments->out, "Folder for films and pictures, created if missing")
+    add_value(command, "--out", "DIR", arguments->out, "Folder for films and pictures, created if missing")
         ->capture_default_str()
-        ->type_name("DIR")
         ->take_last();
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);

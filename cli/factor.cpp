@@ -4,11 +4,11 @@
 #include <memory>
 #include <optional>
 
+#include "add_value.hpp"
 #include "factor_file.hpp"
 #include "factor_in_memory.hpp"
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
-#include "number_between.hpp"
 #include "on_device.hpp"
 #include "routes.hpp"
 #include "subcommands.hpp"
@@ -165,11 +165,9 @@ void add_factor(CLI::App& program) {
         "--method cgs by recursive classical Gram-Schmidt (Zhang and Wu 2021). If A does not fit the host's memory\n"
         "either, householder takes it from file to file through both memories, with a journal.\n"
         "\n"
-        "With --gpus several GPUs share the rows of a tall matrix: each reads its rows of the file, factors them with "
-        "the\n"
-        "others by cholesky-qr2 where it is certified, otherwise by tsqr, and writes its rows of Q.npy. They need "
-        "memory\n"
-        "for twice their rows.\n"
+        "With --gpus several GPUs share the rows of a tall matrix: each reads its rows of the file, factors them with\n"
+        "the others by cholesky-qr2 where it is certified, otherwise by tsqr, and writes its rows of Q.npy. They need\n"
+        "memory for twice their rows.\n"
         "\n"
         "quoin never replaces the input. It refuses a folder that holds an output of a run with other options, if\n"
         "this run does not write that output.\n"
@@ -184,11 +182,8 @@ void add_factor(CLI::App& program) {
     add_memory_argument(command, arguments->memory);
     add_file_route(command, *arguments);
     add_gpu_memory_argument(command, arguments->gpu_memory);
-    command
-        .add_option("--gpus", arguments->gpus,
-                    "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix")
-        ->check(number_between(1, 4096))
-        ->type_name("N");
+    add_number(command, "--gpus", "N", arguments->gpus, 1, 4096,
+               "Factor on so many GPUs of this machine, connected by NCCL, which share the rows of a tall matrix");
     add_pivot_arguments(command, arguments->pivots, true);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
@@ -205,9 +200,8 @@ void add_factor(CLI::App& program) {
         "  A GPU adds       start_up_seconds (of CUDA), transfer_in_seconds (from the file to the GPU) and\n"
         "                   transfer_out_seconds (from the GPU to the files); seconds does not include them.\n"
         "  Blocks of rows through a GPU add reading_seconds, to_gpu_seconds (waiting for copies that reading does not\n"
-        "                   hide), from_gpu_seconds and writing_seconds, which seconds includes, and gpu_seconds (work "
-        "of\n"
-        "                   the GPU during the reading).\n"
+        "                   hide), from_gpu_seconds and writing_seconds, which seconds includes, and gpu_seconds\n"
+        "                   (work of the GPU during the reading).\n"
         "  From file to file: blocks, block (its rows or columns), first_step (above 0 if the run continued another),\n"
         "                   steps, bytes_read, bytes_written, and the read_seconds and write_seconds that they took.\n"
         "  Columns through a GPU add gpu_memory_bytes, bytes_to_gpu and bytes_from_gpu, and with --trace hidden (the\n"

@@ -7,7 +7,6 @@
 #include "factor_report.hpp"
 #include "file_accuracy.hpp"
 #include "progress_bar.hpp"
-#include "row_blocks.hpp"
 #include "stopwatch.hpp"
 
 namespace quoin::cli {

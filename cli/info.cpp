@@ -108,7 +108,7 @@ void add_info(CLI::App& program) {
         "info",
         "Describe the machine, the BLAS in use and the GPUs.\n\n"
         "CPU, cores, caches, memory, the instruction set of Quoin's kernels, and the BLAS, with a warning where its\n"
-        "kernels are older than the CPU; the table of `quoin tune` in use; the CUDA driver, and every GPU with its "
+        "kernels are older than the CPU; the table of `quoin tune` in use; the CUDA driver, and every GPU with its\n"
         "memory, or why it cannot be used.");
     add_common_arguments(command, *arguments, /*algorithm=*/false);
     command.footer(

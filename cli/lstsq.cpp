@@ -6,15 +6,14 @@
 #include <charconv>
 #include <memory>
 #include <numeric>
-#include <optional>
 
+#include "add_value.hpp"
 #include "arguments.hpp"
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "lstsq_statistics.hpp"
 #include "naming_file.hpp"
-#include "number_between.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
 #include "routes.hpp"
@@ -279,35 +278,26 @@ void add_lstsq(CLI::App& program) {
         "lstsq",
         "Solve min ‖Ax − b‖₂ and write x.npy.\n"
         "\n"
-        "A is m x n, b m x p, x n x p. If several x minimise it, as for m < n or dependent columns, x is the one of "
-        "least\n"
-        "norm, and the dependent columns are printed. A tall A larger than --memory, or than the memory of the GPU, "
-        "is\n"
-        "streamed.");
+        "A is m x n, b m x p, x n x p. If several x minimise it, as for m < n or dependent columns, x is the one of\n"
+        "least norm, and the dependent columns are printed. A tall A larger than --memory, or than the memory of the\n"
+        "GPU, is streamed.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
     command.add_option(
         "b", arguments->right_hand_sides,
         "Right-hand sides, one a column, in a file of the same formats. --columns chooses those of A alone");
-    command
-        .add_option("--target", arguments->target,
-                    "Column of the file A that is b, instead of a file b: a name of its header, or a number from 1.\n"
-                    "The other columns are A")
-        ->type_name("COLUMN")
+    add_value(command, "--target", "COLUMN", arguments->target,
+              "Column of the file A that is b, instead of a file b: a name of its header, or a number from 1.\n"
+              "The other columns are A")
         ->excludes(command.get_option("b"));
-    command
-        .add_option("--out", arguments->out,
-                    "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side).\n"
-                    "It must not be A, b or the weights. Needed unless --stats prints the coefficients")
-        ->type_name("FILE");
-    command
-        .add_option(
-            "--rcond", arguments->solver.rcond,
-            "Count singular values of A as zero if they are at most X times the largest. By default the rank does not\n"
-            "depend on the units of the unknowns: it is full if 1/κ is above 10u with columns of unit norm (u = 6e-8 "
-            "in\n"
-            "f32 and 1.1e-16 in f64)")
-        ->check(number_between(0.0, 1.0))
-        ->type_name("X");
+    add_value(command, "--out", "FILE", arguments->out,
+              "File for x: text for .txt and .csv, otherwise .npy (one-dimensional for one right-hand side).\n"
+              "It must not be A, b or the weights. Needed unless --stats prints the coefficients");
+    add_number(
+        command, "--rcond", "X", arguments->solver.rcond, 0.0, 1.0,
+        "Count singular values of A as zero if they are at most X times the largest. By default the rank does not\n"
+        "depend on the units of the unknowns: it is full if 1/κ is above 10u with columns of unit norm (u = 6e-8 "
+        "in\n"
+        "f32 and 1.1e-16 in f64)");
     CLI::Option* const rcond = command.get_option("--rcond");
     constexpr const char* statistics = "Regression (each of these options prints its statistics)";
     command
@@ -321,18 +311,13 @@ void add_lstsq(CLI::App& program) {
                   "Add a column of ones before those of A, named (intercept)")
         ->excludes(rcond)
         ->group(statistics);
-    command
-        .add_option("--weights", arguments->weights,
-                    "A weight for each row: minimise Σ wᵢ (Ax − b)ᵢ². Rows of weight 0 do not count")
+    add_value(command, "--weights", "FILE", arguments->weights,
+              "A weight for each row: minimise Σ wᵢ (Ax − b)ᵢ². Rows of weight 0 do not count")
         ->excludes(rcond)
-        ->type_name("FILE")
         ->group(statistics);
-    command
-        .add_option("--ridge", arguments->regression.ridge,
-                    "Minimise ‖Ax − b‖² + X ‖x‖² (the intercept is left out of ‖x‖)")
-        ->check(number_between(0.0, 1e300))
+    add_number(command, "--ridge", "X", arguments->regression.ridge, 0.0, 1e300,
+               "Minimise ‖Ax − b‖² + X ‖x‖² (the intercept is left out of ‖x‖)")
         ->excludes(rcond)
-        ->type_name("X")
         ->group(statistics);
     command.add_flag("--refuse-deficient", arguments->solver.refuse_deficient,
                      "Stop with an error if the rank of A is not full");

@@ -207,14 +207,13 @@ template <class T>
 double measure_cyclic_rank(Context<Host>& ctx, const BlockCyclicPlan& plan, BlockCyclic layout) {
     layout.cols = std::min<Index>(plan.cols, 1024);
     layout.rows = std::min(plan.rows, std::max(layout.cols, (Index{1} << 20) / std::max<Index>(1, layout.cols)));
-    Matrix<T> A(layout.rows, layout.cols);
-    fill_normal(A, 1);
+    const Matrix<T> A = normal_matrix<T>(layout.rows, layout.cols);
     double rate = 0;
     run_ranks(1, [&](Communicator& comm) {
         const ProcessGrid grid(comm, 1, 1);
         const double flops = plan_block_cyclic<T>(ctx, layout, 1, 1, false, plan.panel_width).flops;
-        rate = measure_flops(
-            flops, [&] { qr(ctx, grid, BlockCyclicView<const T>(layout, std::as_const(A).view()), plan.panel_width); });
+        rate =
+            measure_flops(flops, [&] { qr(ctx, grid, BlockCyclicView<const T>(layout, A.view()), plan.panel_width); });
     });
     return rate;
 }
@@ -307,11 +306,10 @@ void add_plan(CLI::App& program) {
     add_device_argument(command, arguments->common.device);
     add_byte_size_argument(
         command, "--gpu-memory", arguments->gpu_memory,
-        "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the "
-        "time\n"
-        "of blocks of rows (for a tall matrix), of householder, and of classical Gram-Schmidt by recursion and by "
-        "blocks,\n"
-        "the last two beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs no GPU");
+        "With --device cuda: cap on the GPU's memory, for a matrix in the host's memory. Prints the bytes and the\n"
+        "time of blocks of rows (for a tall matrix), of householder, and of classical Gram-Schmidt by recursion and\n"
+        "by blocks, the last two beside the counts of Zhang and Wu (2021), with --panel-width as their block. Needs\n"
+        "no GPU");
     CLI::Option* const ranks = add_parsed(
         command, "--ranks", "P",
         [arguments](const std::string& text) {

@@ -4,12 +4,12 @@
 #include <memory>
 #include <optional>
 
+#include "add_value.hpp"
 #include "arguments.hpp"
 #include "flop_counts.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
 #include "naming_file.hpp"
-#include "number_between.hpp"
 #include "on_device.hpp"
 #include "output_files.hpp"
 #include "routes.hpp"
@@ -148,31 +148,20 @@ void add_svd(CLI::App& program) {
         "svd",
         "Thin singular value decomposition A = U diag(s) Vᵀ, through R.\n"
         "\n"
-        "A is m x n, tall and thin or short and wide, k = min(m, n). U.npy is m x k, s.npy holds k values, "
-        "descending,\n"
-        "and Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one pass over its\n"
-        "rows. quoin never replaces the input. With --values-only it refuses a folder that holds U.npy or Vt.npy of\n"
-        "another run.");
+        "A is m x n, tall and thin or short and wide, k = min(m, n). U.npy is m x k, s.npy holds k values,\n"
+        "descending, and Vt.npy is k x n. With --values-only a tall matrix larger than --memory is streamed in one\n"
+        "pass over its rows. quoin never replaces the input. With --values-only it refuses a folder that holds U.npy\n"
+        "or Vt.npy of another run.");
     command.add_option("A", arguments->input, fmt::format("Matrix: {}", matrix_formats))->required();
-    command
-        .add_option(
-            "--out", arguments->out,
-            "Folder for s.npy, U.npy and Vt.npy, created if missing. Needed unless --values-only prints the rank")
-        ->type_name("DIR");
-    command
-        .add_option(
-            "--rank", arguments->max_rank,
-            "Only the K largest values and their vectors, from a QR with column pivoting that stops soon after K\n"
-            "columns. A must fit into memory")
-        ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
-        ->type_name("K");
+    add_value(command, "--out", "DIR", arguments->out,
+              "Folder for s.npy, U.npy and Vt.npy, created if missing. Needed unless --values-only prints the rank");
+    add_number(command, "--rank", "K", arguments->max_rank, 1, std::numeric_limits<Index>::max(),
+               "Only the K largest values and their vectors, from a QR with column pivoting that stops soon after K\n"
+               "columns. A must fit into memory");
     command.add_flag("--values-only", arguments->values_only, "Write s.npy alone; several times faster");
-    command
-        .add_option("--tol", arguments->tolerance,
-                    "Count singular values of at most X times the largest as zero in the rank (default: max(m, n) 2u, "
-                    "as\nNumPy; u = 6e-8 in f32 and 1.1e-16 in f64)")
-        ->check(number_between(0.0, 1.0))
-        ->type_name("X");
+    add_number(command, "--tol", "X", arguments->tolerance, 0.0, 1.0,
+               "Count singular values of at most X times the largest as zero in the rank (default: max(m, n) 2u, "
+               "as\nNumPy; u = 6e-8 in f32 and 1.1e-16 in f64)");
     add_memory_argument(command, arguments->memory);
     add_reading_arguments(command, arguments->reading);
     add_device_argument(command, arguments->common.device);
@@ -187,9 +176,8 @@ void add_svd(CLI::App& program) {
         "Units: seconds of wall time; 10^9 flop/s by the standard count 6mn² + 20n³ (values alone: 2mn² + 2n³; with\n"
         "--rank the flops of the factorization).\n"
         "--json prints rows, cols, dtype, method, seconds, gflops, device, the largest and smallest value, rank and\n"
-        "tolerance on one line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as "
-        "`quoin factor --help`\n"
-        "has them.");
+        "tolerance on one line; on a GPU also start_up_seconds, transfer_in_seconds and transfer_out_seconds, as\n"
+        "`quoin factor --help` has them.");
     command.callback([arguments] {
         if (arguments->out.empty() && !arguments->values_only) throw CLI::RequiredError("--out");
         const MatrixFile file = open_matrix(arguments->input, arguments->reading, arguments->memory);

@@ -129,15 +129,14 @@ void add_tune(CLI::App& program) {
         "Measure this CPU in a minute, so that Auto chooses the methods that are fastest here.\n"
         "\n"
         "Times the methods on random shapes for which the built-in times of two methods are close, fits the times of\n"
-        "their steps, and writes them to a table in $XDG_CONFIG_HOME/quoin or ~/.config/quoin. Later runs, also of "
-        "the\n"
-        "library and in Python, choose by it. The built-in times stay unless the fitted ones choose better for shapes\n"
-        "that were not fitted. Ctrl-C ends the measurement, and the table has what was measured until then.");
+        "their steps, and writes them to a table in $XDG_CONFIG_HOME/quoin or ~/.config/quoin. Later runs, also of\n"
+        "the library and in Python, choose by it. The built-in times stay unless the fitted ones choose better for\n"
+        "shapes that were not fitted. Ctrl-C ends the measurement, and the table has what was measured until then.");
     CLI::Option* const thorough =
         command.add_flag("--thorough", arguments->thorough, "Measure for ten minutes, and larger matrices");
     CLI::Option* const show = command.add_flag("--show", arguments->show,
-                                               "Print the table, the choices that it changes, and the ratio of times "
-                                               "measured for them;\nor why it is not used");
+                                               "Print the table, the choices that it changes, and the ratio of times\n"
+                                               "measured for them; or why it is not used");
     CLI::Option* const reset = command.add_flag("--reset", arguments->reset, "Remove the table");
     show->excludes(thorough)->excludes(reset);
     reset->excludes(thorough);
@@ -148,9 +147,8 @@ void add_tune(CLI::App& program) {
         "          quoin tune --show\n"
         "          QUOIN_TUNING=off quoin plan 3000x500       by the built-in times\n"
         "          QUOIN_TUNING=mine.json quoin tune          another file, to write and to read\n\n"
-        "A table belongs to one CPU model, kernel set and version of Quoin. It changes methods, and so the last bits "
-        "of\n"
-        "results; a plan that was made with it gives the same bits elsewhere.");
+        "A table belongs to one CPU model, kernel set and version of Quoin. It changes methods, and so the last bits\n"
+        "of results; a plan that was made with it gives the same bits elsewhere.");
     command.callback([arguments] { run_tune(*arguments); });
 }
 

@@ -1,7 +1,6 @@
 // Robust PCA: a fixed camera's video, one frame a column, is a background that hardly changes, of low rank, and a
 // foreground that covers few pixels, sparse. M = L + S takes them apart.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -16,14 +16,9 @@ double microseconds() {
 }  // namespace
 
 const char* to_string(Trace::Row row) {
-    switch (row) {
-        case Trace::Row::Host: return "host";
-        case Trace::Row::Device: return "device, main stream";
-        case Trace::Row::SideStream: return "device, side stream";
-        case Trace::Row::ToDevice: return "host to device";
-        case Trace::Row::ToHost: return "device to host";
-    }
-    return "";
+    constexpr const char* names[] = {"host", "device, main stream", "device, side stream", "host to device",
+                                     "device to host"};
+    return names[static_cast<int>(row)];
 }
 
 Trace::Trace() : start_(microseconds()) {}

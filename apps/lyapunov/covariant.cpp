@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algorithms/shared/copies.hpp"
 #include "lyapunov/normal_numbers.hpp"
 #include "lyapunov/require.hpp"
 #include "lyapunov/segments.hpp"
@@ -13,12 +14,6 @@
 namespace quoin {
 
 namespace {
-
-Matrix<double> copied(Context<Host>& ctx, MatrixView<const double> A) {
-    Matrix<double> B(A.rows, A.cols);
-    copy<double>(ctx, A, B.view());
-    return B;
-}
 
 class CovariantRun {
 public:
@@ -51,7 +46,7 @@ public:
         std::vector<double> sums(static_cast<std::size_t>(p_), 0.);
         Frame frame = start();
         for (Index k = 0; k < total_; ++k) {
-            if (k % block_ == 0) checkpoints.push_back({frame.x, copied(ctx_, frame.Q.view())});
+            if (k % block_ == 0) checkpoints.push_back({frame.x, copy_of<double, Host>(ctx_, frame.Q.view())});
             const Matrix<double> R = advance(frame, k);
             for (Index i = 0; i < p_; ++i) sums[static_cast<std::size_t>(i)] += std::log(std::abs(R(i, i)));
         }
@@ -75,8 +70,8 @@ public:
             Frame& at = checkpoints[static_cast<std::size_t>(b)];
             for (Index k = b * block_; k < std::min((b + 1) * block_, total_); ++k) {
                 Rs.push_back(advance(at, k));
-                frames.push_back(
-                    {at.x, k < sampled_ && options_.on_vectors ? copied(ctx_, at.Q.view()) : Matrix<double>()});
+                frames.push_back({at.x, k < sampled_ && options_.on_vectors ? copy_of<double, Host>(ctx_, at.Q.view())
+                                                                            : Matrix<double>()});
             }
             for (Index k = b * block_ + static_cast<Index>(Rs.size()) - 1; k >= b * block_; --k) {
                 const std::size_t i = static_cast<std::size_t>(k - b * block_);

@@ -4,7 +4,6 @@
 // derivative of its map of x.
 
 #include <boost/numeric/odeint/stepper/runge_kutta_dopri5.hpp>
-#include <functional>
 #include <vector>
 
 #include "lyapunov/column_blocks.hpp"

@@ -114,13 +114,8 @@ void throw_overlap(Index i, Index j, double step) {
 }
 
 const char* to_string(Potential potential) {
-    switch (potential) {
-        case Potential::LennardJones: return "lennard-jones";
-        case Potential::Wca: return "wca";
-        case Potential::Yukawa: return "yukawa";
-        case Potential::Soft: return "soft";
-    }
-    return "";
+    constexpr const char* names[] = {"lennard-jones", "wca", "yukawa", "soft"};
+    return names[static_cast<int>(potential)];
 }
 
 std::unique_ptr<TangentMap<>> tangent_map(const Particles& s) {

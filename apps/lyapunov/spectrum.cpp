@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 #include "lyapunov/checkpoint.hpp"
 #include "lyapunov/estimates.hpp"
@@ -20,23 +21,15 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// to := A, in host memory; and back. Both wait.
+/// to := A, in host memory. Waits.
 template <class T>
 void copy_out(Context<Host>& ctx, MatrixView<const T> A, MatrixView<T> to) {
     copy<T>(ctx, A, to);
-}
-template <class T>
-void copy_in(Context<Host>& ctx, MatrixView<const T> from, MatrixView<T> A) {
-    copy<T>(ctx, from, A);
 }
 #ifdef QUOIN_HAVE_CUDA
 template <class T>
 void copy_out(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<T> to) {
     copy_to_host<T>(ctx, A, to);
-}
-template <class T>
-void copy_in(Context<Cuda>& ctx, MatrixView<const T> from, MatrixView<T, Cuda> A) {
-    copy_to_device<T>(ctx, from, A);
 }
 #endif
 
@@ -112,7 +105,7 @@ private:
                 state_ = std::move(*state);
                 saved_segment_ = state_.segment;
                 put_state();
-                put_vectors(std::move(Q));
+                put_vectors(Q);
                 return;
             }
         }
@@ -122,20 +115,8 @@ private:
     }
 
     MatrixView<double> host_state() { return {state_.x.data(), n_, 1}; }
-    void put_state() { copy_in<double>(ctx_, host_state(), x_.view()); }
-    void put_vectors(Matrix<T>&& Q) {
-        if constexpr (std::is_same_v<D, Host>) {
-            Q_ = std::move(Q);
-        } else {
-            Q_ = Matrix<T, D>(ctx_, Q.rows(), Q.cols());
-            copy_in<T>(ctx_, std::as_const(Q).view(), Q_.view());
-        }
-    }
-    Matrix<T> vectors_on_host() {
-        Matrix<T> Q(Q_.rows(), Q_.cols());
-        copy_out<T>(ctx_, std::as_const(Q_).view(), Q.view());
-        return Q;
-    }
+    void put_state() { x_ = device_copy_of<double, D>(ctx_, host_state()); }
+    void put_vectors(const Matrix<T>& Q) { Q_ = device_copy_of<T, D>(ctx_, Q.view()); }
 
     double time() const { return static_cast<double>(state_.segment) * tau_; }
 
@@ -161,14 +142,14 @@ private:
         } else {
             const std::vector<double> x = state_.x;
             Matrix<T, D> Q;
-            if (can_be_cut()) Q = copy_of(Q_);
+            if (can_be_cut()) Q = copied(Q_);
             std::vector<double> logarithms(static_cast<std::size_t>(p_));
             evolution_seconds_ = qr_seconds_ = 0;
             while (!evolve_vectors(logarithms)) {
                 state_.parts = std::min(2 * state_.parts, options_.steps_per_qr);
                 state_.x = x;
                 put_state();
-                Q_ = copy_of(Q);
+                Q_ = copied(Q);
             }
             if (state_.segment > aligned_) state_.batches.add(logarithms);
             const double forces = std::min(forces_seconds_, evolution_seconds_);
@@ -181,10 +162,8 @@ private:
     }
 
     template <class S>
-    Matrix<S, D> copy_of(const Matrix<S, D>& A) {
-        Matrix<S, D> B(ctx_, A.rows(), A.cols());
-        copy<S>(ctx_, A.view(), B.view());
-        return B;
+    Matrix<S, D> copied(const Matrix<S, D>& A) {
+        return copy_of<S, D>(ctx_, A.view());
     }
 
     void advance(Index steps) {
@@ -273,8 +252,8 @@ private:
     Resolution resolution() {
         const double h = system_.step();
         const std::vector<double> end = state_.x;
-        Matrix<double, D> x = copy_of(x_);
-        Matrix<T, D> Q = copy_of(Q_);
+        Matrix<double, D> x = copied(x_);
+        Matrix<T, D> Q = copied(Q_);
         Resolution found;
         const auto restore = [&] {
             system_.set_step(h);
@@ -321,8 +300,8 @@ private:
         for (Index s = 0; s < pieces * length; ++s, grown += growth) {
             throw_if_stopped(ctx_);
             if (has_step && (grown + growth > 2 || conservative)) {
-                x = copy_of(x_);
-                Q = copy_of(Q_);
+                x = copied(x_);
+                Q = copied(Q_);
                 grown = 0;
             }
             if (!evolve_vectors(logarithms)) return false;
@@ -387,7 +366,7 @@ private:
 
     /// Measures the time of a segment of the state alone: vector field, forces.
     void measure_forces() {
-        Matrix<double, D> x = copy_of(x_);
+        Matrix<double, D> x = copied(x_);
         WorkTimer<D> timer(ctx_);
         system_.advance(ctx_, options_.steps_per_qr, {x.data(), static_cast<std::size_t>(n_)}, {});
         timer.stop();
@@ -397,11 +376,8 @@ private:
     void save() {
         saved_ = Clock::now();
         if (options_.checkpoint.empty() || saved_segment_ == state_.segment) return;
-        if constexpr (std::is_same_v<D, Host>) {
-            save_checkpoint<T>(options_.checkpoint, identity(), state_, Q_.view());
-        } else {
-            save_checkpoint<T>(options_.checkpoint, identity(), state_, vectors_on_host().view());
-        }
+        const Matrix<T> Q = host_copy_of<T, D>(ctx_, Q_.view());
+        save_checkpoint<T>(options_.checkpoint, identity(), state_, Q.view());
         saved_segment_ = state_.segment;
     }
 

@@ -33,7 +33,7 @@ void Figure::axes(const Panel& p, const std::vector<double>& y_ticks, const std:
     out("\" stroke=\"#dddddd\" fill=\"none\"/>\n");
     out("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" stroke=\"#666666\" fill=\"none\"/>\n", left,
         p.top, right - left, p.bottom - p.top);
-    for (const double t : x_ticks) text(x(t), p.bottom + 16, "middle", fmt::format("{:g}", t));
+    for (const double t : x_ticks) text(x(t), p.bottom + 16, "middle", plain(t));
     for (const double t : y_ticks) text(left - 8, p.y(t) + 4, "end", label(t));
     out("<text transform=\"translate(24,{:.1f}) rotate(-90)\" text-anchor=\"middle\" font-size=\"14\" "
         "fill=\"{}\">{}</text>\n",

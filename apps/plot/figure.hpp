@@ -14,6 +14,9 @@ namespace quoin::plot {
 /// `smallest`.
 std::vector<double> ticks(double low, double high, double count, double smallest = 0);
 
+/// Returns the text of a number, such as "0.5" or "1e-09".
+inline std::string plain(double t) { return fmt::format("{:g}", t); }
+
 /// A strip of a figure whose ordinate runs from `low` at `bottom` to `high` at `top`.
 struct Panel {
     double top, bottom, low, high;
@@ -32,7 +35,7 @@ public:
 
     /// Draws the frame, grid, ticks and the name of the ordinate; `label` is the text of a tick.
     void axes(const Panel& p, const std::vector<double>& y_ticks, const std::string& name, const char* color,
-              const std::function<std::string(double)>& label);
+              const std::function<std::string(double)>& label = plain);
     /// Writes the name of the abscissa under the lowest panel.
     void name_abscissa(const Panel& lowest, const std::string& name);
     /// Draws a curve through the finite points, with a dot at each if there are at most `max_dots` points. It breaks

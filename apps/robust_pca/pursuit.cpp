@@ -1,7 +1,6 @@
 // The steps of principal component pursuit on the CPU: each one pass over row chunks, whose sums are added in order.
 
 #include <cmath>
-#include <vector>
 
 #include "host/device.hpp"
 #include "host/parallel.hpp"

@@ -303,31 +303,18 @@ template double noise_between_columns<float>(MatrixView<const float>);
 template double noise_between_columns<double>(MatrixView<const double>);
 
 const char* to_string(Pursuit pursuit) {
-    switch (pursuit) {
-        case Pursuit::InexactAlm: return "alm";
-        case Pursuit::AlternatingDirections: return "alternating";
-        case Pursuit::Stable: return "stable";
-    }
-    return "";
+    constexpr const char* names[] = {"alm", "alternating", "stable"};
+    return names[static_cast<int>(pursuit)];
 }
 
 const char* to_string(ThresholdRoute route) {
-    switch (route) {
-        case ThresholdRoute::Auto: return "auto";
-        case ThresholdRoute::Qr: return "qr";
-        case ThresholdRoute::Gram: return "gram";
-    }
-    return "";
+    constexpr const char* names[] = {"auto", "qr", "gram"};
+    return names[static_cast<int>(route)];
 }
 
 const char* to_string(PursuitEnd end) {
-    switch (end) {
-        case PursuitEnd::Converged: return "converged";
-        case PursuitEnd::IterationLimit: return "iteration-limit";
-        case PursuitEnd::Stopped: return "stopped";
-        case PursuitEnd::Stalled: return "stalled";
-    }
-    return "";
+    constexpr const char* names[] = {"converged", "iteration-limit", "stopped", "stalled"};
+    return names[static_cast<int>(end)];
 }
 
 #define QUOIN_INSTANTIATE(T, D)                                                                             \

@@ -98,9 +98,4 @@ Image contact_sheet(const std::vector<std::vector<FrameView>>& rows, const std::
     return sheet;
 }
 
-Image side_by_side(const std::vector<FrameView>& columns, const std::vector<std::string>& titles, bool outlined,
-                   Image memory) {
-    return contact_sheet({columns}, titles, outlined, std::move(memory));
-}
-
 }  // namespace quoin::video

@@ -40,8 +40,7 @@ std::string convergence_svg(std::span<const RobustPcaStep> steps, double toleran
 
     figure.axes(residual, plot::ticks(residual.low, residual.high, 8, 1), "‖M − L − S‖ / ‖M‖", residual_color,
                 [](double t) { return fmt::format("10<tspan dy=\"-5\" font-size=\"9\">{:g}</tspan>", t); });
-    figure.axes(rank, plot::ticks(rank.low, rank.high, 5, 1), "rank of L", rank_color,
-                [](double t) { return fmt::format("{:g}", t); });
+    figure.axes(rank, plot::ticks(rank.low, rank.high, 5, 1), "rank of L", rank_color);
     figure.name_abscissa(rank, "iteration");
     if (tolerance > 0) {
         figure.out("<path d=\"M{:.1f},{:.1f}H{:.1f}\" stroke=\"#666666\" stroke-dasharray=\"5 4\"/>\n", figure.left,

@@ -8,7 +8,6 @@ extern "C" {
 }
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <exception>

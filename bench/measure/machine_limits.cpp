@@ -9,6 +9,7 @@
 #include "host/kernels/kernels.hpp"
 #include "measure/medians.hpp"
 #include "random_matrix.hpp"
+#include "rivals/in_precision.hpp"
 #include "stopwatch.hpp"
 
 namespace quoin::cli {
@@ -26,21 +27,15 @@ double best_seconds(F&& run) {
     return fastest_of({timed}, /*repeat=*/4).front();
 }
 
-void gemm(int n, const float* A, const float* B, float* C) {
-    cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, A, n, B, n, 0, C, n);
-}
-
-void gemm(int n, const double* A, const double* B, double* C) {
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, A, n, B, n, 0, C, n);
-}
-
 template <class T>
 double measure_gemm() {
     const int n = omp_get_max_threads() <= 4 ? 1024 : 2048;  // large enough for all cores
-    Matrix<T> A(n, n), B(n, n), C(n, n);
-    fill_normal(A, 1);
-    fill_normal(B, 2);
-    return 2.0 * n * n * n / best_seconds([&] { gemm(n, A.data(), B.data(), C.data()); });
+    const Matrix<T> A = normal_matrix<T>(n, n, 1), B = normal_matrix<T>(n, n, 2);
+    Matrix<T> C(n, n);
+    constexpr auto gemm = bench::in_precision<T>(cblas_sgemm, cblas_dgemm);
+    return 2.0 * n * n * n / best_seconds([&] {
+               gemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, A.data(), n, B.data(), n, 0, C.data(), n);
+           });
 }
 
 /// flop/s of Quoin's own products on blocks that stay in each core's cache: nothing here multiplies faster.
@@ -48,11 +43,9 @@ template <class T>
 double measure_kernels() {
     constexpr Index m = 240, n = 48, k = 96, repeats = 2000;
     const int threads = omp_get_max_threads();
-    Matrix<T> A(m, k), B(k, n);
-    fill_normal(A, 1);
-    fill_normal(B, 2);
+    const Matrix<T> A = normal_matrix<T>(m, k, 1), B = normal_matrix<T>(k, n, 2);
     std::vector<Matrix<T>> C(threads);
-    for (Matrix<T>& of_thread : C) fill_normal(of_thread = Matrix<T>(m, n), 3);
+    for (Matrix<T>& of_thread : C) of_thread = normal_matrix<T>(m, n, 3);
     const double seconds = best_seconds([&] {
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
         for (int t = 0; t < threads; ++t) {

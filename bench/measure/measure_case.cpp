@@ -135,8 +135,8 @@ template <class T>
 Measurement measure_lstsq(Context<Host>& ctx, MatrixView<const T> A, const MeasureSettings& settings) {
     ReferenceLapack<T> lapack(A.rows, A.cols);
     Measurement result;
-    Matrix<T> b(A.rows, 1), work, x(std::max(A.rows, A.cols), 1);
-    fill_normal(b, 2);
+    const Matrix<T> b = normal_matrix<T>(A.rows, 1, 2);
+    Matrix<T> work, x(std::max(A.rows, A.cols), 1);
     alternate(
         [&] {
             const Stopwatch watch;

@@ -98,8 +98,8 @@ public:
 private:
     template <class T>
     void compare(Shape shape) {
-        Matrix<T> A(shape.rows, shape.cols), Q(shape.rows, shape.cols), R(shape.cols, shape.cols);
-        fill_normal(A, /*seed=*/1);
+        const Matrix<T> A = normal_matrix<T>(shape.rows, shape.cols);
+        Matrix<T> Q(shape.rows, shape.cols), R(shape.cols, shape.cols);
         for (const Compiler& compiler : compilers) {
             throw_if_interrupted();
             const std::string version = version_of(compiler.command),

@@ -117,17 +117,10 @@ private:
         results_.add(json.add_measured("orthogonality", orthogonality).add_measured("residual", residual));
     }
 
-    template <class T>
-    Matrix<T> random(Shape shape) {
-        Matrix<T> A(shape.rows, shape.cols);
-        fill_normal(A, /*seed=*/1);
-        return A;
-    }
-
     /// Every code at one size.
     template <class T>
     void compare(Shape shape) {
-        const Matrix<T> A = random<T>(shape);
+        const Matrix<T> A = normal_matrix<T>(shape.rows, shape.cols);
         for (Code code = Code::Elementwise; code <= Code::Lapack; code = Code(int(code) + 1))
             if (code != Code::Elementwise || shape.cols <= max_elementwise_cols)
                 measure<T>(A, code, ctx_, code == Code::PaperBlocked ? paper_width : 0, true);
@@ -135,7 +128,7 @@ private:
 
     template <class T>
     void vary_width(Shape shape) {
-        const Matrix<T> A = random<T>(shape);
+        const Matrix<T> A = normal_matrix<T>(shape.rows, shape.cols);
         for (const Code code : {Code::PaperBlocked, Code::Mgs, Code::Cgs})
             for (const Index width : widths)
                 if (width <= shape.cols) measure<T>(A, code, ctx_, width, false);
@@ -143,7 +136,7 @@ private:
 
     template <class T>
     void vary_threads(Shape shape) {
-        const Matrix<T> A = random<T>(shape);
+        const Matrix<T> A = normal_matrix<T>(shape.rows, shape.cols);
         std::vector<int> counts;
         for (int t = 1; t < ctx_.threads(); t *= 2) counts.push_back(t);
         counts.push_back(ctx_.threads());

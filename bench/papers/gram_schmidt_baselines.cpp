@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/kernels/kernels.hpp"
+#include "rivals/in_precision.hpp"
 
 namespace quoin::bench {
 
@@ -31,18 +32,10 @@ void subtract(Index m, T alpha, const T* x, T* y) {
 }
 
 template <class T>
-struct Blas;
-template <>
-struct Blas<float> {
-    static constexpr auto gemv = cblas_sgemv;
-    static constexpr auto ger = cblas_sger;
-    static constexpr auto scal = cblas_sscal;
-};
-template <>
-struct Blas<double> {
-    static constexpr auto gemv = cblas_dgemv;
-    static constexpr auto ger = cblas_dger;
-    static constexpr auto scal = cblas_dscal;
+struct Blas {
+    static constexpr auto gemv = in_precision<T>(cblas_sgemv, cblas_dgemv);
+    static constexpr auto ger = in_precision<T>(cblas_sger, cblas_dger);
+    static constexpr auto scal = in_precision<T>(cblas_sscal, cblas_dscal);
 };
 
 }  // namespace

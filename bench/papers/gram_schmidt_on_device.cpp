@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "devices.hpp"
 #include "papers/gram_schmidt_kernels.hpp"
 #include "papers/thin_qr_on_device.hpp"
 

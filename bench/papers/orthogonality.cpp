@@ -27,9 +27,8 @@ Options law_options(Method method, Reorthogonalization r = Reorthogonalization::
 Matrix<double> near_one_line(Context<Host>& ctx, double kappa) {
     const Index m = law_shape.rows, n = law_shape.cols;
     const auto random_basis = [&](Index rows, std::uint64_t seed) {
-        Matrix<double> X(rows, n);
-        fill_normal(X, seed);
-        return qr(ctx, X.view(), law_options(Method::BlockedHouseholder)).form_q(ctx);
+        return qr(ctx, normal_matrix<double>(rows, n, seed).view(), law_options(Method::BlockedHouseholder))
+            .form_q(ctx);
     };
     const Matrix<double> U = random_basis(m, 1), V = random_basis(n, 2);
     Matrix<double> A(m, n);

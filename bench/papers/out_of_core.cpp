@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "algorithms/out_of_core/schedule.hpp"
 #include "byte_size.hpp"

@@ -12,7 +12,6 @@
 #include "quoin/study.hpp"
 #include "results.hpp"
 #ifdef QUOIN_HAVE_CUDA
-#include "devices.hpp"
 #endif
 
 namespace quoin::cli {
@@ -119,7 +118,7 @@ private:
     }
     template <class T>
     double factor_seconds(const Matrix<T, D>& A, const Plan& plan) {
-        Matrix<T, D> work = copied(ctx_, A);
+        Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
         std::optional<QR<T, D>> f;
         return seconds_of(ctx_, [&] { f.emplace(qr<T, D>(ctx_, std::move(work), plan)); });
     }
@@ -185,7 +184,7 @@ private:
                 if (wants_rival()) {
                     rival.emplace(ctx_, m, n);
                     runs.push_back({"geqrf", [&] {
-                                        Matrix<T, D> work = copied(ctx_, A);
+                                        Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
                                         return seconds_of(ctx_, [&] { rival->geqrf(ctx_, work.view()); });
                                     }});
                 }
@@ -201,7 +200,7 @@ private:
         Context<Host> host = make_context(arguments_.common);
         Matrix<T> original;
         if constexpr (std::is_same_v<D, Host>) {
-            original = copied(ctx_, A);
+            original = copy_of<T, D>(ctx_, A.view());
         } else {
             original = copy_to_host<T>(ctx_, A.view());
         }
@@ -241,9 +240,7 @@ private:
         for (const Application& application : asked) {
             unless_too_large(application.shape, scalar_kind<T>, [&] {
                 const auto [m, n] = application.shape;
-                Matrix<T, D> A(ctx_, m, n), C(ctx_, m, application.columns);
-                fill(ctx_, A);
-                fill(ctx_, C);
+                Matrix<T, D> A = normal_matrix<T>(ctx_, m, n), C = normal_matrix<T>(ctx_, m, application.columns);
                 compare_products(
                     "apply-qt", application.columns, A,
                     [&](const QR<T, D>& f) {
@@ -266,8 +263,7 @@ private:
     void block_of_q(Index n) {
         const Index block_size = std::max<Index>(1, n / blocks_a_side);
         unless_too_large({n, n}, scalar_kind<T>, [&] {
-            Matrix<T, D> A(ctx_, n, n);
-            fill(ctx_, A);
+            Matrix<T, D> A = normal_matrix<T>(ctx_, n, n);
             const Range last{n - block_size, n};  // no zeros of V to leave out: the block that costs most
             compare_products(
                 "q-block", block_size, A,
@@ -277,7 +273,7 @@ private:
                 },
                 "orgqr",
                 [&](Rival<T, D>& rival) {
-                    Matrix<T, D> work = copied(ctx_, A);
+                    Matrix<T, D> work = copy_of<T, D>(ctx_, A.view());
                     return seconds_of(ctx_, [&] { rival.orgqr(ctx_, work.view()); });
                 });
         });

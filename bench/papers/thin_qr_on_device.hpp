@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "algorithms/shared/copies.hpp"
 #include "interrupt.hpp"
 #include "measure/cuda/accuracy.hpp"
 #include "measure/cuda/device.hpp"
@@ -42,8 +43,7 @@ protected:
         const Plan plan = plan_qr<T>(ctx_, A.rows(), A.cols(), options);
         Q = {};
         R = {};
-        Matrix<T, Cuda> work(ctx_, A.rows(), A.cols());
-        copy<T>(ctx_, A.view(), work.view());
+        Matrix<T, Cuda> work = copy_of<T, Cuda>(ctx_, A.view());
         return bench::seconds_of(ctx_, [&] {
             ThinQR<T, Cuda> thin = qr<T, Cuda>(ctx_, std::move(work), plan).take_thin(ctx_);
             R = std::move(thin.R);
@@ -56,8 +56,7 @@ protected:
                         Matrix<T, Cuda>& R) {
         Q = {};
         R = {};
-        Q = Matrix<T, Cuda>(ctx_, A.rows(), A.cols());
-        copy<T>(ctx_, A.view(), Q.view());
+        Q = copy_of<T, Cuda>(ctx_, A.view());
         return bench::seconds_of(ctx_, [&] {
             cusolver.geqrf(ctx_, Q.view());
             R = bench::upper_trapezoid(ctx_, Q);

@@ -7,6 +7,7 @@
 
 #include "cuda/runtime/blas.hpp"
 #include "cuda/runtime/state.hpp"
+#include "rivals/in_precision.hpp"
 
 namespace quoin::bench {
 
@@ -16,15 +17,6 @@ int dimension_of_batch(Index size) {
     if (size > std::numeric_limits<int>::max())
         throw InvalidArgument(fmt::format("cuBLAS counts in 32 bits, too few for {}", size));
     return static_cast<int>(size);
-}
-
-cublasStatus_t geqrf_batched(cublasHandle_t blas, int m, int n, float* const* A, int ld, float* const* tau, int* info,
-                             int count) {
-    return cublasSgeqrfBatched(blas, m, n, A, ld, tau, info, count);
-}
-cublasStatus_t geqrf_batched(cublasHandle_t blas, int m, int n, double* const* A, int ld, double* const* tau, int* info,
-                             int count) {
-    return cublasDgeqrfBatched(blas, m, n, A, ld, tau, info, count);
 }
 
 }  // namespace
@@ -49,6 +41,7 @@ CublasBatchedQR<T>::CublasBatchedQR(Context<Cuda>& ctx, BatchView<T, Cuda> A)
 
 template <class T>
 void CublasBatchedQR<T>::geqrf(Context<Cuda>& ctx) {
+    constexpr auto geqrf_batched = in_precision<T>(cublasSgeqrfBatched, cublasDgeqrfBatched);
     int info = 0;
     QUOIN_CUDA_CHECK(
         geqrf_batched(ctx.state().blas(), m_, n_, pointers_.data(), ld_, pointers_.data() + count_, &info, count_));

@@ -6,6 +6,7 @@
 
 #include "cuda/runtime/solver.hpp"
 #include "cuda/runtime/state.hpp"
+#include "rivals/in_precision.hpp"
 
 namespace quoin::bench {
 
@@ -13,24 +14,13 @@ namespace {
 
 /// The routines of T's precision under one name.
 template <class T>
-struct Cusolver;
-template <>
-struct Cusolver<float> {
-    static constexpr auto geqrf_size = cusolverDnSgeqrf_bufferSize;
-    static constexpr auto geqrf = cusolverDnSgeqrf;
-    static constexpr auto orgqr_size = cusolverDnSorgqr_bufferSize;
-    static constexpr auto orgqr = cusolverDnSorgqr;
-    static constexpr auto ormqr_size = cusolverDnSormqr_bufferSize;
-    static constexpr auto ormqr = cusolverDnSormqr;
-};
-template <>
-struct Cusolver<double> {
-    static constexpr auto geqrf_size = cusolverDnDgeqrf_bufferSize;
-    static constexpr auto geqrf = cusolverDnDgeqrf;
-    static constexpr auto orgqr_size = cusolverDnDorgqr_bufferSize;
-    static constexpr auto orgqr = cusolverDnDorgqr;
-    static constexpr auto ormqr_size = cusolverDnDormqr_bufferSize;
-    static constexpr auto ormqr = cusolverDnDormqr;
+struct Cusolver {
+    static constexpr auto geqrf_size = in_precision<T>(cusolverDnSgeqrf_bufferSize, cusolverDnDgeqrf_bufferSize);
+    static constexpr auto geqrf = in_precision<T>(cusolverDnSgeqrf, cusolverDnDgeqrf);
+    static constexpr auto orgqr_size = in_precision<T>(cusolverDnSorgqr_bufferSize, cusolverDnDorgqr_bufferSize);
+    static constexpr auto orgqr = in_precision<T>(cusolverDnSorgqr, cusolverDnDorgqr);
+    static constexpr auto ormqr_size = in_precision<T>(cusolverDnSormqr_bufferSize, cusolverDnDormqr_bufferSize);
+    static constexpr auto ormqr = in_precision<T>(cusolverDnSormqr, cusolverDnDormqr);
 };
 
 int dimension(Index size) {

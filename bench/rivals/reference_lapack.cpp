@@ -7,32 +7,22 @@
 #include <cmath>
 #include <limits>
 
+#include "rivals/in_precision.hpp"
+
 namespace quoin::cli {
 
 namespace {
 
 /// The routines of T's precision under one name.
 template <class T>
-struct Lapacke;
-template <>
-struct Lapacke<float> {
-    static constexpr auto geqrf = LAPACKE_sgeqrf_work;
-    static constexpr auto geqrt = LAPACKE_sgeqrt_work;
-    static constexpr auto geqrt3 = LAPACKE_sgeqrt3_work;
-    static constexpr auto orgqr = LAPACKE_sorgqr_work;
-    static constexpr auto ormqr = LAPACKE_sormqr_work;
-    static constexpr auto gels = LAPACKE_sgels_work;
-    static constexpr auto gesdd = LAPACKE_sgesdd_work;
-};
-template <>
-struct Lapacke<double> {
-    static constexpr auto geqrf = LAPACKE_dgeqrf_work;
-    static constexpr auto geqrt = LAPACKE_dgeqrt_work;
-    static constexpr auto geqrt3 = LAPACKE_dgeqrt3_work;
-    static constexpr auto orgqr = LAPACKE_dorgqr_work;
-    static constexpr auto ormqr = LAPACKE_dormqr_work;
-    static constexpr auto gels = LAPACKE_dgels_work;
-    static constexpr auto gesdd = LAPACKE_dgesdd_work;
+struct Lapacke {
+    static constexpr auto geqrf = bench::in_precision<T>(LAPACKE_sgeqrf_work, LAPACKE_dgeqrf_work);
+    static constexpr auto geqrt = bench::in_precision<T>(LAPACKE_sgeqrt_work, LAPACKE_dgeqrt_work);
+    static constexpr auto geqrt3 = bench::in_precision<T>(LAPACKE_sgeqrt3_work, LAPACKE_dgeqrt3_work);
+    static constexpr auto orgqr = bench::in_precision<T>(LAPACKE_sorgqr_work, LAPACKE_dorgqr_work);
+    static constexpr auto ormqr = bench::in_precision<T>(LAPACKE_sormqr_work, LAPACKE_dormqr_work);
+    static constexpr auto gels = bench::in_precision<T>(LAPACKE_sgels_work, LAPACKE_dgels_work);
+    static constexpr auto gesdd = bench::in_precision<T>(LAPACKE_sgesdd_work, LAPACKE_dgesdd_work);
 };
 
 lapack_int dimension(Index size) {

@@ -8,18 +8,14 @@
 #include <cmath>
 #include <limits>
 
+#include "add_value.hpp"
 #include "describe.hpp"
-#include "number_between.hpp"
 
 namespace quoin::cli {
 
 const char* to_string(Device device) {
-    switch (device) {
-        case Device::Host: return "host";
-        case Device::Cuda: return "cuda";
-        case Device::Auto: return "auto";
-    }
-    return "";
+    constexpr const char* names[] = {"host", "cuda", "auto"};
+    return names[static_cast<int>(device)];
 }
 
 void add_device_argument(CLI::App& command, Device& device) {
@@ -44,19 +40,14 @@ void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_i
             "--pivot{auto}", arguments.kind,
             "Column pivoting; --pivot=KIND: auto, greedy (LAPACK's geqp3), randomized (from a sketch, faster) or\n"
             "strong (bounds |R₁₁⁻¹R₁₂| by 2)"),
-        command.add_option("--rank", arguments.rank, "With --pivot: the most columns of Q")
-            ->check(number_between<Index>(1, std::numeric_limits<Index>::max()))
-            ->type_name("N")
+        add_number(command, "--rank", "N", arguments.rank, 1, std::numeric_limits<Index>::max(),
+                   "With --pivot: the most columns of Q")
             ->needs("--pivot"),
-        command
-            .add_option("--tol", arguments.tolerance,
-                        "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
-            ->type_name("T")
+        add_value(command, "--tol", "T", arguments.tolerance,
+                  "With --pivot: as few columns of Q as leave no column of A P − QR above T times A's largest")
             ->needs("--pivot"),
-        command
-            .add_option("--tol-frobenius", arguments.frobenius,
-                        "With --pivot: as few columns of Q as leave ‖A P − QR‖_F <= T ‖A‖_F")
-            ->type_name("T")
+        add_value(command, "--tol-frobenius", "T", arguments.frobenius,
+                  "With --pivot: as few columns of Q as leave ‖A P − QR‖_F <= T ‖A‖_F")
             ->needs("--pivot")};
     for (CLI::Option* const option : options) {
         if (!is_in_help) option->group("");
@@ -64,19 +55,14 @@ void add_pivot_arguments(CLI::App& command, PivotArguments& arguments, bool is_i
 }
 
 void add_trace_argument(CLI::App& command, std::string& path) {
-    command
-        .add_option("--trace", path,
-                    "Write a timeline of the computation and of the copies to and from a GPU, for chrome://tracing,\n"
-                    "ui.perfetto.dev or bench/plots/timeline.py")
-        ->type_name("FILE");
+    add_value(command, "--trace", "FILE", path,
+              "Write a timeline of the computation and of the copies to and from a GPU, for chrome://tracing,\n"
+              "ui.perfetto.dev or bench/plots/timeline.py");
 }
 
 void add_common_arguments(CLI::App& command, CommonArguments& arguments, bool algorithm) {
-    command
-        .add_option("--threads", arguments.threads,
-                    "Cores to use (default: OMP_NUM_THREADS, or all within the CPU quota)")
-        ->check(number_between(1, 4096))
-        ->type_name("N");
+    add_number(command, "--threads", "N", arguments.threads, 1, 4096,
+               "Cores to use (default: OMP_NUM_THREADS, or all within the CPU quota)");
     command.add_flag("--json", arguments.json, "Print one line of JSON instead of text");
     if (algorithm)
         add_algorithm_arguments(command, arguments.options,
@@ -88,10 +74,9 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
     // --method is read first
     CLI::Option* const added[] = {
         add_choice(command, "--method", method, every_method(),
-                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, randomized-cholesky-qr, mgs or cgs (default: "
-                   "auto). Q of\n"
-                   "mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u unless "
-                   "reorthogonalised"),
+                   "Method: auto, householder, tsqr, caqr, cholesky-qr2, randomized-cholesky-qr, mgs or cgs (default:\n"
+                   "auto). Q of mgs and cgs (modified and classical Gram-Schmidt) is orthonormal to κ(A)u and κ(A)²u\n"
+                   "unless reorthogonalised"),
         add_parsed(
             command, "--panel-width", "N",
             [&method](const std::string& text) { method.set_panel_width(parse_dimension("--panel-width", text)); },
@@ -111,9 +96,9 @@ void add_algorithm_arguments(CLI::App& command, Options& options, const std::str
             "R factors merged at a node of a TSQR tree: at least 2, or flat (leaf after leaf; 0: Quoin chooses)"),
         add_choice(command, "--arithmetic", options.arithmetic,
                    {Arithmetic::Auto, Arithmetic::Native, Arithmetic::FP16, Arithmetic::Corrected},
-                   "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for each "
-                   "one, as\n"
-                   "accurate as f32) or auto; for cgs also fp16, which rounds the factors (default: auto)"),
+                   "How large products in f32 are computed on a GPU: native, corrected (three products of f16 for\n"
+                   "each one, as accurate as f32) or auto; for cgs also fp16, which rounds the factors (default:\n"
+                   "auto)"),
         add_parsed(
             command, "--reorthogonalize", "NAME",
             [&method](const std::string& text) {
@@ -156,9 +141,8 @@ void add_compact_wy_arguments(CLI::App& command, Options& options, const std::st
                 constexpr FullTRoute routes[] = {FullTRoute::Auto, FullTRoute::Recurrence, FullTRoute::Joined};
                 full_t("--full-t").route = parse_name<FullTRoute>("--full-t", text, routes);
             },
-            "With --compact-wy full: how T is computed, by recurrence (during the factorization), joined (afterwards, "
-            "from the\n"
-            "panels' T) or auto (default: auto)")};
+            "With --compact-wy full: how T is computed, by recurrence (during the factorization), joined (afterwards,\n"
+            "from the panels' T) or auto (default: auto)")};
     for (CLI::Option* const option : added) option->group(group);
 }
 

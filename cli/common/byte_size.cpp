@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 

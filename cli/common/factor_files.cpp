@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "add_value.hpp"
 #include "arguments.hpp"
 #include "input_matrix.hpp"
 
@@ -11,9 +12,7 @@ namespace quoin::cli {
 
 void add_factor_files(CLI::App& command, FactorFiles& files) {
     command.add_option("A", files.input, fmt::format("Matrix to factor: {}", matrix_formats))->required();
-    command.add_option("--out", files.out, "Folder for R.npy and Q.npy, created if missing")
-        ->required()
-        ->type_name("DIR");
+    add_value(command, "--out", "DIR", files.out, "Folder for R.npy and Q.npy, created if missing")->required();
     command.add_flag("--r-only", files.r_only, "Write R alone; Q is never computed (unless --verify needs it)");
     command.add_flag("--verify", files.verify, "Measure the residual ‖A − QR‖/‖A‖ and the orthogonality ‖I − QᵀQ‖");
 }

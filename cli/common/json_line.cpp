@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "io/json_text.hpp"
 #include "output_files.hpp"
 

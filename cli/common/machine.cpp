@@ -5,10 +5,8 @@
 #include <sys/utsname.h>
 
 #include <CLI/StringTools.hpp>
-#include <algorithm>
 #include <bit>
 #include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ public:
 
     /// Path of the file `name` in it, known to be writable and none of the inputs. Throws UnwritableFile.
     std::string file(const std::string& name);
+    /// Throws where `file` would for one of `names`, before the computation whose results they are for.
+    void require(std::span<const char* const> names) {
+        for (const char* name : names) file(name);
+    }
     /// Throws UnwritableFile where one of `names`, all that the command may write, is there and `file` was not asked
     /// for it: it was left by a run with other options, and would pass for a part of this one's result.
     void refuse_leftovers(const std::vector<std::string>& names) const;

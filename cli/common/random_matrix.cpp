@@ -7,9 +7,10 @@
 namespace quoin::cli {
 
 template <class T>
-void fill_normal(Matrix<T>& A, std::uint64_t seed) {
+Matrix<T> normal_matrix(Index rows, Index cols, std::uint64_t seed) {
     constexpr Index chunk = 1 << 16;
-    const Index count = A.rows() * A.cols();
+    const Index count = rows * cols;
+    Matrix<T> A(rows, cols);
     T* data = A.data();
 #pragma omp parallel for schedule(static)
     for (Index first = 0; first < count; first += chunk) {
@@ -18,6 +19,7 @@ void fill_normal(Matrix<T>& A, std::uint64_t seed) {
         std::normal_distribution<T> normal;
         std::generate(data + first, data + std::min(first + chunk, count), [&] { return normal(engine); });
     }
+    return A;
 }
 
 void copy_in_parallel(void* to, const void* from, std::size_t bytes) {
@@ -29,7 +31,7 @@ void copy_in_parallel(void* to, const void* from, std::size_t bytes) {
                     static_cast<std::size_t>(std::min(chunk, count - first)));
 }
 
-template void fill_normal(Matrix<float>&, std::uint64_t);
-template void fill_normal(Matrix<double>&, std::uint64_t);
+template Matrix<float> normal_matrix<float>(Index, Index, std::uint64_t);
+template Matrix<double> normal_matrix<double>(Index, Index, std::uint64_t);
 
 }  // namespace quoin::cli

@@ -4,10 +4,10 @@
 
 namespace quoin::cli {
 
-/// Fills A with independent standard normal numbers, in parallel; the same `seed` and shape give the same matrix for
-/// any number of threads.
+/// Returns a matrix of independent standard normal numbers, made in parallel; the same `seed` and shape give the same
+/// matrix for any number of threads.
 template <class T>
-void fill_normal(Matrix<T>& A, std::uint64_t seed);
+Matrix<T> normal_matrix(Index rows, Index cols, std::uint64_t seed = 1);
 
 /// Copies `bytes` bytes with every thread.
 void copy_in_parallel(void* to, const void* from, std::size_t bytes);

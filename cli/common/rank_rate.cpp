@@ -15,8 +15,7 @@ double measure_rank(int ranks, int threads, const RankPlan& plan, Index n, Optio
     double least = std::numeric_limits<double>::infinity();
     run_ranks(ranks, [&](Communicator& comm) {
         Context<Host> ctx(threads), host(1);
-        Matrix<T> A(rows, n);
-        fill_normal(A, 1 + comm.rank());
+        const Matrix<T> A = normal_matrix<T>(rows, n, 1 + comm.rank());
         const auto of_last = [&](double x) {
             comm.all_reduce<double>(host, {&x, 1, 1}, Reduction::Max);
             return x;
@@ -24,7 +23,7 @@ double measure_rank(int ranks, int threads, const RankPlan& plan, Index n, Optio
         for (int run = 0; run < 5; ++run) {
             of_last(0);  // all begin together
             const Stopwatch watch;
-            qr(ctx, std::as_const(A).view(), options);
+            qr(ctx, A.view(), options);
             const double taken = of_last(watch.seconds());
             if (comm.rank() == 0) least = std::min(least, taken);
         }

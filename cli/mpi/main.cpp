@@ -69,16 +69,16 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         "\n"
         "If the rows of a process do not fit --memory, each process takes its rows block by block from the .npy file\n"
         "to the outputs. The folder quoin-journal in --out records what is done. If the run ends early, for whatever\n"
-        "reason, the same command with as many processes continues it. A run in memory leaves nothing when it is "
+        "reason, the same command with as many processes continues it. A run in memory leaves nothing when it is\n"
         "stopped.\n"
         "\n"
         "With --device cuda each process computes on a GPU: on one of its own, connected by NCCL, if the machine has\n"
         "as many; otherwise the processes share them, and messages go through the host.");
     add_factor_files(command, *arguments);
     add_byte_size_argument(command, "--memory", arguments->memory,
-                           "Most memory of one process for matrices, such as 2GiB, 1.5GiB, 800MB or plain bytes; with "
-                           "--device cuda\n"
-                           "it has no effect (default: its share of three quarters of what is available)");
+                           "Most memory of one process for matrices, such as 2GiB, 1.5GiB, 800MB or plain bytes; with\n"
+                           "--device cuda it has no effect (default: its share of three quarters of what is\n"
+                           "available)");
     add_file_route(command, *arguments);
     add_reading_arguments(command, arguments->reading);
     add_trace_argument(command, arguments->common.trace);
@@ -90,10 +90,9 @@ void add_factor(CLI::App& program, const std::optional<MpiSession>& session) {
         "\n"
         "--threads are those of one process (default: the cores that it may use, shared among the processes that\n"
         "may use the same). --json prints rows, cols, dtype, ranks, method, seconds, gflops, messages_sent and\n"
-        "words_sent (of process 0), read_seconds and write_seconds; --verify adds residual and orthogonality. From "
-        "file to\n"
-        "file it has blocks, block (its rows), first_step, steps, bytes_read and bytes_written in place of the "
-        "messages.");
+        "words_sent (of process 0), read_seconds and write_seconds; --verify adds residual and orthogonality. From\n"
+        "file to file it has blocks, block (its rows), first_step, steps, bytes_read and bytes_written in place of\n"
+        "the messages.");
     command.callback([arguments, &session] {
         const MpiSession& mpi = *session;
         if (arguments->common.threads == 0 && !std::getenv("OMP_NUM_THREADS")) arguments->common.threads = mpi.cores();

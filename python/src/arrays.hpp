@@ -273,5 +273,11 @@ template <class D, class Make>
 nb::object array_of(const Home<D>& home, const Where<D>& where, double flops, Make&& make, As as = As::Matrix) {
     return to_array(home, where, result_of(home, where, flops, make), as);
 }
+/// Returns a copy of A as the caller's array.
+template <class T, class D>
+nb::object copied_array(const Home<D>& home, const Where<D>& where, MatrixView<const T, D> A) {
+    return array_of(home, where, flops_of_copy(A.rows, A.cols),
+                    [&](Context<D>& ctx) { return own_copy<T, D>(ctx, A); });
+}
 
 }  // namespace quoin::python

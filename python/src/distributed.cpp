@@ -8,21 +8,31 @@
 namespace quoin::python {
 namespace {
 
+/// Returns the result of `work(ctx, ranks)` over the ranks of one call.
+template <class D, class Work>
+auto over_ranks(const Home<D>& home, const nb::tuple& of_call, const Where<D>& where, double flops, Work&& work) {
+    RanksOfCall<D> ranks(of_call);
+    return result_of(home, where, flops, [&](Context<D>& ctx) {
+        auto found = work(ctx, ranks);
+        ranks.finish(ctx);
+        return found;
+    });
+}
+
 /// (this rank's rows of Q, or None; R).
 template <class T, class D>
 nb::tuple distributed_qr(const Array<T, D>& a, const Options& options, const Where<D>& where,
                          const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
     const bool with_q = options.q != QForm::None;
-    Matrix<T, D> Q, R;
-    RanksOfCall<D> ranks(of_call);
+    Matrix<T, D> Q;
     const Home<D> home(where);
-    run_released(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+    Matrix<T, D> R = over_ranks<D>(home, of_call, where, 4.0 * A.rows * A.cols * A.cols, [&](auto& ctx, auto& ranks) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
         auto f = qr<T, D>(ctx, ranks.all(), mine.view(), options);
-        R = f.r(ctx);
+        Matrix<T, D> found = f.r(ctx);
         if (with_q) Q = std::move(f).take_q(ctx);
-        ranks.finish(ctx);
+        return found;
     });
     return nb::make_tuple(with_q ? to_array(home, where, std::move(Q)) : nb::none(),
                           to_array(home, where, std::move(R)));
@@ -32,15 +42,12 @@ template <class T, class D>
 nb::tuple distributed_lstsq(const Array<T, D>& a, const Array<T, D>& b, const Solver& solver, const Options& options,
                             const Where<D>& where, const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a), B = matrix_of<T, D>(b);
-    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
-    return to_tuple(home, where, result_of(home, where, 4.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
-                        const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
-                        auto found =
-                            least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), solver_of(solver), options);
-                        ranks.finish(ctx);
-                        return found;
-                    }));
+    auto found = over_ranks<D>(home, of_call, where, 4.0 * A.rows * A.cols * A.cols, [&](auto& ctx, auto& ranks) {
+        const RowsOfRank<T, D> A_(ctx, ranks.control(), A), B_(ctx, ranks.control(), B);
+        return least_squares<T, D>(ctx, ranks.all(), A_.view(), B_.view(), solver_of(solver), options);
+    });
+    return to_tuple(home, where, std::move(found));
 }
 
 /// (this rank's rows of U, or None; the singular values; Vᵀ, or None).
@@ -48,13 +55,10 @@ template <class T, class D>
 nb::tuple distributed_svd(const Array<T, D>& a, bool vectors, const Options& options, const Where<D>& where,
                           const nb::tuple& of_call) {
     const StridedMatrix<T, D> A = matrix_of<T, D>(a);
-    RanksOfCall<D> ranks(of_call);
     const Home<D> home(where);
-    auto f = result_of(home, where, 6.0 * A.rows * A.cols * A.cols, [&](Context<D>& ctx) {
+    auto f = over_ranks<D>(home, of_call, where, 6.0 * A.rows * A.cols * A.cols, [&](auto& ctx, auto& ranks) {
         const RowsOfRank<T, D> mine(ctx, ranks.control(), A);
-        auto found = svd<T, D>(ctx, ranks.all(), mine.view(), vectors, options);
-        ranks.finish(ctx);
-        return found;
+        return svd<T, D>(ctx, ranks.all(), mine.view(), vectors, options);
     });
     return to_tuple(home, where, std::move(f), vectors);
 }
@@ -68,17 +72,14 @@ struct FactorsOfRanks {
 
 /// Returns the result of `work(ctx, f, ranks)` over the ranks of one call.
 template <class T, class D, class Work>
-auto over_ranks(Held<FactorsOfRanks<T, D>, D>& held, const nb::tuple& of_call, const Where<D>& where, Index columns,
-                Work&& work) {
+auto with_factors(Held<FactorsOfRanks<T, D>, D>& held, const nb::tuple& of_call, const Where<D>& where, Index columns,
+                  Work&& work) {
     DistributedQR<T, D>& f = held.object.f;
-    RanksOfCall<D> ranks(of_call);
-    return result_of(held.home, where, 4.0 * f.rows() / ranks.control().size() * f.cols() * columns,
-                     [&](Context<D>& ctx) {
-                         f.over(ranks.all());
-                         auto found = work(ctx, f, ranks);
-                         ranks.finish(ctx);
-                         return found;
-                     });
+    const double flops = 4.0 * f.rows() / nb::cast<int>(of_call[2]) * f.cols() * columns;
+    return over_ranks<D>(held.home, of_call, where, flops, [&](auto& ctx, auto& ranks) {
+        f.over(ranks.all());
+        return work(ctx, f, ranks);
+    });
 }
 
 /// Adds `DistributedQR` as a class.
@@ -91,21 +92,18 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
         .def_prop_ro("plan", [](const F& f) { return to_dict<D>(f.object.f.plan()); })
         .def_prop_ro("report", [](const F& f) { return to_tuple(f.object.f.report()); })
         .def("r",
-             [](const F& f, const Where<D>& where) {
-                 return array_of(f.home, where, 0,
-                                 [&](Context<D>& ctx) { return own_copy<T, D>(ctx, f.object.R.view()); });
-             })
+             [](const F& f, const Where<D>& where) { return copied_array<T, D>(f.home, where, f.object.R.view()); })
         .def("q",
              [](F& f, const Where<D>& where, const nb::tuple& of_call) {
                  return to_array(f.home, where,
-                                 over_ranks<T, D>(f, of_call, where, f.object.f.cols(),
-                                                  [](auto& ctx, auto& f, auto&) { return f.form_q(ctx); }));
+                                 with_factors<T, D>(f, of_call, where, f.object.f.cols(),
+                                                    [](auto& ctx, auto& f, auto&) { return f.form_q(ctx); }));
              })
         .def("apply_thin",
              [](F& f, const Array<T, D>& c, bool transpose, const Where<D>& where, const nb::tuple& of_call) {
                  const StridedMatrix<T, D> C = matrix_of<T, D>(c);
                  return to_array(f.home, where,
-                                 over_ranks<T, D>(f, of_call, where, C.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                 with_factors<T, D>(f, of_call, where, C.cols, [&](auto& ctx, auto& f, auto& ranks) {
                                      const RowsOfRank<T, D> mine(ctx, ranks.control(), C);
                                      const Op op = transpose ? Op::Transpose : Op::None;
                                      return f.apply_thin_q(ctx, op, mine.view());
@@ -115,7 +113,7 @@ void bind_factors_over_ranks(nb::module_& module, const std::string& suffix) {
              [](F& f, const Array<T, D>& b, const Solver& solver, const Where<D>& where, const nb::tuple& of_call) {
                  const StridedMatrix<T, D> B = matrix_of<T, D>(b);
                  return to_tuple(f.home, where,
-                                 over_ranks<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
+                                 with_factors<T, D>(f, of_call, where, B.cols, [&](auto& ctx, auto& f, auto& ranks) {
                                      const RowsOfRank<T, D> mine(ctx, ranks.control(), B);
                                      return least_squares<T, D>(ctx, f, mine.view(), solver_of(solver));
                                  }));
@@ -174,15 +172,8 @@ void bind_gram_schmidt_over_ranks(nb::module_& module, const std::string& suffix
              })
         .def_prop_ro("rows", [](const G& g) { return g.object.rows(); })
         .def_prop_ro("cols", [](const G& g) { return g.object.cols(); })
-        .def("q",
-             [](const G& g, const Where<D>& where) {
-                 const double flops = flops_of_copy(g.object.rows(), g.object.cols());
-                 return array_of(g.home, where, flops,
-                                 [&](Context<D>& ctx) { return own_copy<T, D>(ctx, g.object.q()); });
-             })
-        .def("r", [](const G& g, const Where<D>& where) {
-            return array_of(g.home, where, 0, [&](Context<D>& ctx) { return own_copy<T, D>(ctx, g.object.r()); });
-        });
+        .def("q", [](const G& g, const Where<D>& where) { return copied_array<T, D>(g.home, where, g.object.q()); })
+        .def("r", [](const G& g, const Where<D>& where) { return copied_array<T, D>(g.home, where, g.object.r()); });
 }
 
 /// Fails on all ranks. A rank with wrong arguments calls it in place of one of the functions above.

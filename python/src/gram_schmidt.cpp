@@ -95,15 +95,8 @@ void bind_gram_schmidt(nb::module_& module, const char* name) {
                                        to_array(g.home, threads, std::move(H)));
              })
         .def("truncate", [](G& g, Index k) { g.object.truncate(k); })
-        .def("q",
-             [](const G& g) {
-                 const double flops = flops_of_copy(g.object.rows(), g.object.cols());
-                 return array_of(g.home, 0, flops,
-                                 [&](Context<Host>& ctx) { return own_copy<T, Host>(ctx, g.object.q()); });
-             })
-        .def("r", [](const G& g) {
-            return array_of(g.home, 0, 0, [&](Context<Host>& ctx) { return own_copy<T, Host>(ctx, g.object.r()); });
-        });
+        .def("q", [](const G& g) { return copied_array<T, Host>(g.home, 0, g.object.q()); })
+        .def("r", [](const G& g) { return copied_array<T, Host>(g.home, 0, g.object.r()); });
 }
 
 }  // namespace

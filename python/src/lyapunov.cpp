@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "arrays.hpp"

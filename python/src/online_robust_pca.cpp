@@ -114,14 +114,9 @@ void bind_online_robust_pca(nb::module_& module) {
             .def_prop_ro("columns", [](const P& p) { return p.object.columns(); })
             .def_prop_ro("singular_values", [](const P& p) { return p.object.singular_values(); })
             .def("basis",
-                 [](const P& p, const Where<D>& where) {
-                     return array_of(p.home, where, 0,
-                                     [&](Context<D>& ctx) { return own_copy<T, D>(ctx, p.object.basis()); });
-                 })
+                 [](const P& p, const Where<D>& where) { return copied_array<T, D>(p.home, where, p.object.basis()); })
             .def("noise", [](const P& p, const Where<D>& where) {
-                return array_of(p.home, where, 0, [&](Context<D>& ctx) {
-                    return own_copy<float, D>(ctx, view_of<const float, D>(p.object.noise()));
-                });
+                return copied_array<float, D>(p.home, where, view_of<const float, D>(p.object.noise()));
             });
         bind_next<T, D, D>(of);
         if constexpr (!std::is_same_v<D, Host>) bind_next<T, D, Host>(of);

@@ -2,7 +2,6 @@
 
 // A call that all ranks make together: it succeeds on all of them, or throws one error on all of them.
 
-#include <exception>
 #include <initializer_list>
 #include <vector>
 

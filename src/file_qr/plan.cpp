@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "algorithms/out_of_core/slabs.hpp"
 #include "algorithms/shared/sampled_sum.hpp"
@@ -183,12 +182,8 @@ FilePlan slab_plan(const Context<Host>& ctx, FilePlan plan, const FileOptions& o
 }  // namespace
 
 const char* to_string(SecondPass second_pass) {
-    switch (second_pass) {
-        case SecondPass::Stored: return "stored";
-        case SecondPass::Recomputed: return "recomputed";
-        case SecondPass::Auto: break;
-    }
-    return "auto";
+    constexpr const char* names[] = {"auto", "stored", "recomputed"};
+    return names[static_cast<int>(second_pass)];
 }
 
 Index FilePlan::steps() const { return (want_q ? 2 : 1) * blocks; }

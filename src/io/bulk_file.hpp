@@ -3,7 +3,6 @@
 // Large transfers between files and memory, and their counts.
 
 #include <atomic>
-#include <cstddef>
 #include <string>
 
 #include "quoin/matrix.hpp"

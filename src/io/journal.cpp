@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <filesystem>
 #include <sstream>
 #include <system_error>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
-#include <utility>
 
 #include "io/atomic_file.hpp"
 #include "io/bulk_file.hpp"

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "io/gzip.hpp"
 #include "quoin/error.hpp"
 

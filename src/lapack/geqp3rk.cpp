@@ -79,8 +79,7 @@ Residual<T> factor(Context<Host>& ctx, bool from_r, MatrixView<T> AB, Index n, c
     MatrixView<int> exponents;
     if (is_scaled) {
         // A stays as it is if no column is factored
-        Matrix<T> scaled(m, n);
-        copy<T>(ctx, A, scaled.view());
+        Matrix<T> scaled = copy_of<T, Host>(ctx, A);
         scaling.scale(ctx, scaled.view());
         find_norms(scaled.view());
         const int* const all = scaling.exponents().data;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "algorithms/shared/copies.hpp"
 #include "quoin/qr.hpp"
 
 namespace quoin::lapack {
@@ -54,8 +55,7 @@ void form_q_in_place(Context<Host>& ctx, Index nb, MatrixView<T> A, MatrixView<c
 /// A := (work(Aᵀ))ᵀ. `work` changes a copy of Aᵀ in place. For LQ, since A = L Q is Aᵀ = Qᵀ Lᵀ.
 template <class T, class Work>
 void through_transpose(Context<Host>& ctx, MatrixView<T> A, Work work) {
-    Matrix<T> At(A.cols, A.rows);
-    transpose<T>(ctx, A, At.view());
+    Matrix<T> At = transposed<T, Host>(ctx, A);
     work(At.view());
     transpose<T>(ctx, At.view(), A);
 }

@@ -72,8 +72,7 @@ void ormqr(const char* routine, const Next& pass_on, const char* side, const cha
                     apply_in_place<T>(ctx, side_of(side), op_of(trans), V, tau, CC);
                     return "blocked";
                 }
-                Matrix<T> V(order, k);
-                transpose<T>(ctx, MatrixView<const T>(A, k, order, *lda), V.view());
+                const Matrix<T> V = transposed<T, Host>(ctx, {A, k, order, *lda});
                 const Op op = op_of(trans) == Op::None ? Op::Transpose : Op::None;
                 apply_in_place<T>(ctx, side_of(side), op, V.view(), tau, CC);
                 return "transposed";

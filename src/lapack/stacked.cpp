@@ -348,8 +348,8 @@ const char* form_row_blocks(Context<Host>& ctx, Index mb, Index nb, MatrixView<T
     if (blocks.stack.rows == 0) {
         form_q_in_place<T>(ctx, nb, A, Tf);
     } else {
-        Matrix<T> V(top.rows, n), E(n, n);
-        copy<T>(ctx, top, V.view());
+        const Matrix<T> V = copy_of<T, Host>(ctx, top);
+        Matrix<T> E(n, n);
         form_stacked<T>(ctx, blocks.stack, blocks.rest(A), blocks.rest_t(Tf), E.view());
         // Q₁ = Q_first [E; 0]
         copy<T>(ctx, E.view(), top.row_block({0, n}));

@@ -57,8 +57,7 @@ template <class T>
 void apply_trapezoid(Context<Host>& ctx, Side side, Op op, MatrixView<const T> V_rows, const T* tau, MatrixView<T> C) {
     const Index k = V_rows.rows, l = V_rows.cols, order = side == Side::Left ? C.rows : C.cols;
     const Stack stack = stack_of(k, l);
-    Matrix<T> V(l, k), Tf(stack.nb, k), G(stack.nb, stack.nb), taus(k, 1);
-    transpose<T>(ctx, V_rows, V.view());
+    Matrix<T> V = transposed<T, Host>(ctx, V_rows), Tf(stack.nb, k), G(stack.nb, stack.nb), taus(k, 1);
     reverse_columns(V.view());
     std::reverse_copy(tau, tau + k, taus.data());
     for (Index first = 0; first < k; first += stack.nb) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <vector>
 
 #include "lapack/abi.hpp"

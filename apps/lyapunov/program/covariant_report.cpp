@@ -1,5 +1,7 @@
 #include "covariant_report.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -60,8 +62,7 @@ std::string densities_svg(const std::vector<std::vector<double>>& samples, const
     }
     plot::Figure figure(480, low, high);
     const plot::Panel panel{20, 430, 0, 1.05 * top};
-    figure.axes(panel, plot::ticks(0, panel.high, 8), "density", "#333333",
-                [](double t) { return fmt::format("{:g}", t); });
+    figure.axes(panel, plot::ticks(0, panel.high, 8), "density", "#333333");
     figure.name_abscissa(panel, abscissa);
     const char* const colors[] = {"#b2501e", "#3f7d3a", "#1f5fa8"};  // from the first exponent to the last
     for (std::size_t k = 0; k < densities.size(); ++k) {
@@ -75,13 +76,9 @@ std::string densities_svg(const std::vector<std::vector<double>>& samples, const
 void run_covariant(Context<Host>& ctx, TangentMap<>& system, const CovariantOptions& options,
                    const CovariantOutput& output) {
     std::optional<OutputDirectory> directory;
-    std::string paths[6];
-    const char* const names[] = {"local.npy",       "finite_time.npy", "angles.npy",
-                                 "finite_time.svg", "angles.svg",      "report.json"};
-    if (!output.out.empty()) {
-        directory.emplace(output.out);
-        for (int k = 0; k < 6; ++k) paths[k] = directory->file(names[k]);
-    }
+    constexpr const char* outputs[] = {"local.npy",       "finite_time.npy", "angles.npy",
+                                       "finite_time.svg", "angles.svg",      "report.json"};
+    if (!output.out.empty()) directory.emplace(output.out).require(outputs);
     const CovariantLyapunov f = covariant_lyapunov(ctx, system, options);
     const Index p = f.local.rows();
     const Index segments = std::max<Index>(1, output.window > 0 ? std::lround(output.window / f.segment) : 10);
@@ -100,19 +97,19 @@ void run_covariant(Context<Host>& ctx, TangentMap<>& system, const CovariantOpti
     if (has_angles) json.add("least_angle", least).add("percentile_angle", percentile).add("median_angle", median);
     json.add("time", static_cast<double>(f.local.cols()) * f.segment).add("segments", f.local.cols());
     if (directory) {
-        write_npy<double>(paths[0], f.local.view());
-        write_npy<double>(paths[1], F.view());
-        write_npy<double>(paths[2], f.angles);
+        write_npy<double>(directory->file("local.npy"), f.local.view());
+        write_npy<double>(directory->file("finite_time.npy"), F.view());
+        write_npy<double>(directory->file("angles.npy"), f.angles);
         std::vector<std::vector<double>> samples(static_cast<std::size_t>(p));
         for (Index i = 0; i < p; ++i) {
             for (Index w = 0; w < F.cols(); ++w) samples[static_cast<std::size_t>(i)].push_back(F(i, w));
         }
         std::vector<double> degrees;
         for (const double angle : f.angles) degrees.push_back(angle / degree);
-        write_text(paths[3],
+        write_text(directory->file("finite_time.svg"),
                    F.cols() > 0 ? densities_svg(samples, fmt::format("exponents over windows of {:g}", window)) : "");
-        write_text(paths[4], has_angles ? densities_svg({degrees}, "angle in degrees") : "");
-        write_text(paths[5], json.text() + "\n");
+        write_text(directory->file("angles.svg"), has_angles ? densities_svg({degrees}, "angle in degrees") : "");
+        write_text(directory->file("report.json"), json.text() + "\n");
         directory->keep();
     }
     if (output.json) {
@@ -131,11 +128,7 @@ void run_covariant(Context<Host>& ctx, TangentMap<>& system, const CovariantOpti
             "angle          of the first {} to the other {}: least {:.3g}°, below {:.3g}° in 1%, median {:.3g}°\n",
             f.split, p - f.split, least / degree, percentile / degree, median / degree);
     }
-    if (directory) {
-        fmt::print(
-            "wrote          {}: local.npy, finite_time.npy, angles.npy, finite_time.svg, angles.svg, report.json\n",
-            output.out);
-    }
+    if (directory) fmt::print("wrote          {}: {}\n", output.out, fmt::join(outputs, ", "));
 }
 
 }  // namespace quoin::cli

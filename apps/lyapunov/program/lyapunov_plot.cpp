@@ -35,8 +35,6 @@ std::vector<const char*> colors_of(const LyapunovSpectrum& spectrum) {
     return colors;
 }
 
-std::string plain(double t) { return fmt::format("{:g}", t); }
-
 /// Returns a panel whose range covers the finite values and 0.
 plot::Panel panel_of(double top, double bottom, const std::vector<double>& values) {
     double low = 0, high = 0;
@@ -79,7 +77,7 @@ std::string lyapunov_convergence_svg(const LyapunovSpectrum& spectrum) {
     }
     plot::Figure figure(480, 0, spectrum.times.empty() ? 1 : spectrum.times.back());
     const plot::Panel panel = panel_of(20, 430, all);
-    figure.axes(panel, plot::ticks(panel.low, panel.high, 10), "Lyapunov exponents", "#333333", plain);
+    figure.axes(panel, plot::ticks(panel.low, panel.high, 10), "Lyapunov exponents", "#333333");
     zero_line(figure, panel);
     figure.name_abscissa(panel, "time averaged over");
     std::vector<Index> shown;
@@ -116,8 +114,8 @@ std::string lyapunov_spectrum_svg(const LyapunovSpectrum& spectrum) {
     }
     plot::Figure figure(480, 0, index.back() + 1, /*smallest_tick=*/1);
     const plot::Panel top = panel_of(20, 250, values), bottom = panel_of(286, 430, sums);
-    figure.axes(top, plot::ticks(top.low, top.high, 8), "λᵢ", "#333333", plain);
-    figure.axes(bottom, plot::ticks(bottom.low, bottom.high, 5), "λ₁ + … + λᵢ", "#333333", plain);
+    figure.axes(top, plot::ticks(top.low, top.high, 8), "λᵢ", "#333333");
+    figure.axes(bottom, plot::ticks(bottom.low, bottom.high, 5), "λ₁ + … + λᵢ", "#333333");
     zero_line(figure, top);
     zero_line(figure, bottom);
     figure.name_abscissa(bottom, "i");
@@ -141,7 +139,7 @@ std::string series_divergence_svg(const SeriesDivergence& divergence) {
     const double margin = 0.05 * (high - low);
     plot::Figure figure(480, 0, times.back());
     const plot::Panel panel{20, 430, low - margin, high + margin};
-    figure.axes(panel, plot::ticks(panel.low, panel.high, 10), "mean log-distance of neighbours", "#333333", plain);
+    figure.axes(panel, plot::ticks(panel.low, panel.high, 10), "mean log-distance of neighbours", "#333333");
     figure.name_abscissa(panel, "time");
     figure.curve(panel, times, y, negative_color, 1.8, 100);
     // the line of the slope, through the middle of the range that it is of

@@ -19,16 +19,9 @@ void set(T& target, const std::optional<T>& value) {
 }  // namespace
 
 const char* to_string(System system) {
-    switch (system) {
-        case System::Lorenz63: return "lorenz63";
-        case System::Henon: return "henon";
-        case System::Lorenz96: return "lorenz96";
-        case System::KuramotoSivashinsky: return "kuramoto-sivashinsky";
-        case System::MackeyGlass: return "mackey-glass";
-        case System::Fput: return "fput";
-        case System::Particles: return "particles";
-    }
-    return "";
+    constexpr const char* names[] = {"lorenz63",     "henon", "lorenz96", "kuramoto-sivashinsky",
+                                     "mackey-glass", "fput",  "particles"};
+    return names[static_cast<int>(system)];
 }
 
 LyapunovOptions default_options(System system) {

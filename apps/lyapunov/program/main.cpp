@@ -1,10 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <optional>
 
+#include "add_value.hpp"
 #include "arguments.hpp"
 #include "covariant_report.hpp"
 #include "estimate_text.hpp"
@@ -272,14 +274,8 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
     }
     check_plot(arguments.plot);
     std::optional<OutputDirectory> directory;
-    std::string report_path, exponents_path, convergence_path, spectrum_path;
-    if (!arguments.out.empty()) {
-        directory.emplace(arguments.out);
-        report_path = directory->file("report.json");
-        exponents_path = directory->file("exponents.npy");
-        convergence_path = directory->file("convergence.svg");
-        spectrum_path = directory->file("spectrum.svg");
-    }
+    constexpr const char* outputs[] = {"exponents.npy", "convergence.svg", "spectrum.svg", "report.json"};
+    if (!arguments.out.empty()) directory.emplace(arguments.out).require(outputs);
     if (!options.checkpoint.empty()) require_writable(options.checkpoint);
 
     RunInUse in_use{"", arguments.dtype, {}};
@@ -296,18 +292,17 @@ void run_lyapunov(const CLI::App& command, const LyapunovArguments& arguments) {
         write_plot(arguments.plot, lyapunov_convergence_svg(f));
     }
     if (directory) {
-        write_npy<double>(exponents_path, table_of(f.exponents).view());
-        write_text(convergence_path, lyapunov_convergence_svg(f));
-        write_text(spectrum_path, lyapunov_spectrum_svg(f));
-        write_text(report_path, report.text() + "\n");
+        write_npy<double>(directory->file("exponents.npy"), table_of(f.exponents).view());
+        write_text(directory->file("convergence.svg"), lyapunov_convergence_svg(f));
+        write_text(directory->file("spectrum.svg"), lyapunov_spectrum_svg(f));
+        write_text(directory->file("report.json"), report.text() + "\n");
         directory->keep();
     }
     if (arguments.common.json) {
         report.print();
     } else {
         print_report(in_use, options, arguments.common.device != Device::Host, f);
-        if (directory)
-            fmt::print("wrote          {}: exponents.npy, convergence.svg, spectrum.svg, report.json\n", arguments.out);
+        if (directory) fmt::print("wrote          {}: {}\n", arguments.out, fmt::join(outputs, ", "));
         if (!arguments.plot.empty()) fmt::print("wrote          {}\n", arguments.plot);
         if (!options.checkpoint.empty())
             fmt::print("checkpoint     {}: the same command goes on from it\n", options.checkpoint);
@@ -328,69 +323,46 @@ int main(int argc, char** argv) {
         "The state and p tangent vectors are evolved together. Every K steps the vectors are factored, Z = QR, and Q\n"
         "takes their place. The averages of log|r_ii| over time are the exponents (Benettin et al. 1980; Shimada and\n"
         "Nagashima 1979). They are printed with standard errors and 95% intervals, their sum, the Kolmogorov-Sinai\n"
-        "entropy (sum of the positive ones) and the Kaplan-Yorke dimension. A transient at the start is found and "
-        "left\n"
-        "out. Where the sum of all exponents is known and differs, the run fails. For a system of your own use "
-        "quoin::tangent_map\n"
-        "in C++ or quoin.lyapunov in Python.",
+        "entropy (sum of the positive ones) and the Kaplan-Yorke dimension. A transient at the start is found and\n"
+        "left out. Where the sum of all exponents is known and differs, the run fails. For a system of your own use\n"
+        "quoin::tangent_map in C++ or quoin.lyapunov in Python.",
         "quoin lyapunov");
     arguments.system.add_to(command);
     const auto add_time = [&](const char* name, std::optional<double>& value, const char* description) {
-        command.add_option(name, value, description)->type_name("T");
+        add_value(command, name, "T", value, description);
     };
-    command
-        .add_option("--exponents", arguments.exponents,
-                    "Compute the first P exponents; 0: all (kuramoto-sivashinsky: 12, mackey-glass: 10)")
-        ->type_name("P");
+    add_value(command, "--exponents", "P", arguments.exponents,
+              "Compute the first P exponents; 0: all (kuramoto-sivashinsky: 12, mackey-glass: 10)");
     add_time("--time", arguments.time, "Time to average over; maps: iterations. The error falls as 1/√T");
-    command
-        .add_option("--until", arguments.until,
-                    "Stop as soon as the 95% interval of every exponent is at most ± E; at --time at the latest (100\n"
-                    "times its default where it is not given)")
-        ->type_name("E");
+    add_value(command, "--until", "E", arguments.until,
+              "Stop as soon as the 95% interval of every exponent is at most ± E; at --time at the latest (100\n"
+              "times its default where it is not given)");
     add_time("--transient", arguments.transient, "Time before, for the state to reach its attractor or equilibrium");
     add_time("--alignment", arguments.alignment,
              "Time after that in which the vectors find their directions; not averaged");
-    command
-        .add_option(
-            "--every", arguments.every,
-            "Steps between two QRs, at most. Where the vectors become too parallel in K steps there are more QRs,\n"
-            "and the report says so: cond(Z) is about exp((λ_1 − λ_p) K step)")
-        ->type_name("K");
+    add_value(command, "--every", "K", arguments.every,
+              "Steps between two QRs, at most. Where the vectors become too parallel in K steps there are more QRs,\n"
+              "and the report says so: cond(Z) is about exp((λ_1 − λ_p) K step)");
     command.add_option("--seed", arguments.seed, "Seed of the first state and vectors")->capture_default_str();
-    command
-        .add_option("--checkpoint", arguments.checkpoint,
-                    "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run "
-                    "continues from\n"
-                    "it, with the same bits. A longer --time continues a finished run")
-        ->type_name("FILE");
-    command.add_option("--checkpoint-every", arguments.checkpoint_seconds, "Seconds between two saves")
-        ->capture_default_str()
-        ->type_name("S");
-    command
-        .add_option("--out", arguments.out,
-                    "Folder for exponents.npy (value, error, half width), convergence.svg, spectrum.svg, report.json")
-        ->type_name("DIR");
-    command
-        .add_option("--plot", arguments.plot,
-                    "The exponents over the time averaged (--series: the divergence), as FILE.svg or FILE.png")
-        ->type_name("FILE");
+    add_value(command, "--checkpoint", "FILE", arguments.checkpoint,
+              "File in which the run is saved each minute, on Ctrl-C and at its end. If it exists, the run continues\n"
+              "from it, with the same bits. A longer --time continues a finished run");
+    add_value(command, "--checkpoint-every", "S", arguments.checkpoint_seconds, "Seconds between two saves")
+        ->capture_default_str();
+    add_value(command, "--out", "DIR", arguments.out,
+              "Folder for exponents.npy (value, error, half width), convergence.svg, spectrum.svg, report.json");
+    add_value(command, "--plot", "FILE", arguments.plot,
+              "The exponents over the time averaged (--series: the divergence), as FILE.svg or FILE.png");
     command.add_flag(
         "--covariant", arguments.covariant,
         "Covariant vectors (Ginelli et al. 2007) over --time: their local exponents, finite-time exponents and\n"
-        "angles. DIR then has local.npy (exponents x segments), finite_time.npy, angles.npy (radians), "
-        "finite_time.svg,\n"
-        "angles.svg, report.json");
-    command
-        .add_option(
-            "--split", arguments.split,
-            "With --covariant, the angle is that of the first J vectors to the others (default: the positive ones)")
-        ->type_name("J");
-    command
-        .add_option("--window", arguments.window,
-                    "With --covariant, the time of a finite-time exponent (default: ten QRs)")
-        ->check(CLI::NonNegativeNumber.description(""))
-        ->type_name("T");
+        "angles. DIR then has local.npy (exponents x segments), finite_time.npy, angles.npy (radians),\n"
+        "finite_time.svg, angles.svg, report.json");
+    add_value(command, "--split", "J", arguments.split,
+              "With --covariant, the angle is that of the first J vectors to the others (default: the positive ones)");
+    add_value(command, "--window", "T", arguments.window,
+              "With --covariant, the time of a finite-time exponent (default: ten QRs)")
+        ->check(CLI::NonNegativeNumber.description(""));
     arguments.series.add_to(command);
     add_dtype(
         command, arguments.dtype,
@@ -416,10 +388,9 @@ int main(int argc, char** argv) {
         "Ctrl-C stops the run, saves the checkpoint, reports the results so far, and exits with 130.\n"
         "--json prints report.json on one line: system, dimension, end, exponents, errors, half_widths (of the 95%\n"
         "intervals), sum, divergence (what the sum of all must be), kolmogorov_sinai, kaplan_yorke, positive\n"
-        "(significantly), vanishing, energy, energy_drift, time, transient, alignment, discarded (a transient that "
-        "was\n"
-        "found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use), dtype,\n"
-        "device, seconds, qr_share, tangent_share, force_share, reorthonormalisations_per_second.\n"
+        "(significantly), vanishing, energy, energy_drift, time, transient, alignment, discarded (a transient that\n"
+        "was found), resolved (false: errors may be too small), until, reached, segments, steps_per_qr (in use),\n"
+        "dtype, device, seconds, qr_share, tangent_share, force_share, reorthonormalisations_per_second.\n"
         "docs/apps/lyapunov.md has the mathematics and measured spectra.");
     command.callback([&] { run_lyapunov(command, arguments); });
     return command.run(argc, argv);

@@ -1,11 +1,13 @@
 #include "series_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <optional>
 
+#include "add_value.hpp"
 #include "estimate_text.hpp"
 #include "input_matrix.hpp"
 #include "json_line.hpp"
@@ -20,24 +22,19 @@ const std::string series_heading = "Measured series";
 }
 
 void SeriesArguments::add_to(CLI::App& command) {
-    command
-        .add_option(
-            "--series", file,
-            "Exponents of a measured series in place of a SYSTEM: FILE has a sample a row, a component a column.\n"
-            "States are made of delays. Prints the largest exponent by nearest neighbours (Rosenstein et al. 1993)\n"
-            "and --exponents of the product of Jacobians (Sano and Sawada 1985). --plot draws the divergence of "
-            "neighbours,\n"
-            "which must rise along a line; DIR has divergence.csv, divergence.svg, exponents.npy, report.json")
-        ->group(series_heading)
-        ->type_name("FILE");
+    add_value(command, "--series", "FILE", file,
+              "Exponents of a measured series in place of a SYSTEM: FILE has a sample a row, a component a column.\n"
+              "States are made of delays. Prints the largest exponent by nearest neighbours (Rosenstein et al. 1993)\n"
+              "and --exponents of the product of Jacobians (Sano and Sawada 1985). --plot draws the divergence of\n"
+              "neighbours, which must rise along a line; DIR has divergence.csv, divergence.svg, exponents.npy,\n"
+              "report.json")
+        ->group(series_heading);
     const auto add = [&](const char* name, Index& value, const char* description) {
-        command.add_option(name, value, description)->group(series_heading)->type_name("N");
+        add_value(command, name, "N", value, description)->group(series_heading);
     };
     add("--delays", options.delays, "Samples that make a state (3)");
     add("--lag", options.lag, "Samples between two delays (1)");
-    command.add_option("--interval", options.interval, "Time between two samples (1)")
-        ->group(series_heading)
-        ->type_name("T");
+    add_value(command, "--interval", "T", options.interval, "Time between two samples (1)")->group(series_heading);
     add("--theiler", options.theiler, "Samples nearer in time are no neighbours (2·delays·lag)");
     add("--neighbours", options.neighbours, "Neighbours that a Jacobian is fitted to (4·(variables + 1))");
     add("--evolve", options.evolve, "Samples that a Jacobian spans (lag)");
@@ -60,14 +57,8 @@ void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json)
     Matrix<double> series(rows.cols(), rows.rows());
     transpose<double, Host>(ctx, rows.view(), series.view());
     std::optional<OutputDirectory> directory;
-    std::string divergence_path, picture_path, exponents_path, report_path;
-    if (!arguments.out.empty()) {
-        directory.emplace(arguments.out);
-        divergence_path = directory->file("divergence.csv");
-        picture_path = directory->file("divergence.svg");
-        exponents_path = directory->file("exponents.npy");
-        report_path = directory->file("report.json");
-    }
+    constexpr const char* outputs[] = {"divergence.csv", "divergence.svg", "exponents.npy", "report.json"};
+    if (!arguments.out.empty()) directory.emplace(arguments.out).require(outputs);
     const SeriesDivergence d = series_divergence(ctx, series.view(), arguments.options);
     const LyapunovSpectrum f = series_spectrum(ctx, series.view(), arguments.options);
     const double from = d.times[static_cast<std::size_t>(d.first)], to = d.times[static_cast<std::size_t>(d.last - 1)];
@@ -82,10 +73,10 @@ void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json)
     if (directory) {
         std::string csv = "time,mean_log_distance\n";
         for (std::size_t k = 0; k < d.times.size(); ++k) csv += fmt::format("{},{}\n", d.times[k], d.logarithms[k]);
-        write_text(divergence_path, csv);
-        write_text(picture_path, series_divergence_svg(d));
-        write_npy<double>(exponents_path, table_of(f.exponents).view());
-        write_text(report_path, line.text() + "\n");
+        write_text(directory->file("divergence.csv"), csv);
+        write_text(directory->file("divergence.svg"), series_divergence_svg(d));
+        write_npy<double>(directory->file("exponents.npy"), table_of(f.exponents).view());
+        write_text(directory->file("report.json"), line.text() + "\n");
         directory->keep();
     }
     if (json) {
@@ -105,9 +96,7 @@ void run_series(Context<Host>& ctx, const SeriesArguments& arguments, bool json)
                    f.skipped + f.segments, f.segments == 0 ? ": fewer --delays, or more --neighbours" : "");
     }
     fmt::print("bias           of noise, of neighbourhoods and of the reconstruction is in no error\n");
-    if (directory) {
-        fmt::print("wrote          {}: divergence.csv, divergence.svg, exponents.npy, report.json\n", arguments.out);
-    }
+    if (directory) fmt::print("wrote          {}: {}\n", arguments.out, fmt::join(outputs, ", "));
     if (!arguments.plot.empty()) fmt::print("wrote          {}\n", arguments.plot);
 }
 

@@ -1,3 +1,4 @@
+#include "add_value.hpp"
 #include "rpca.hpp"
 
 #include <fmt/format.h>
@@ -173,9 +174,8 @@ int main(int argc, char** argv) {
         "options, if this run does not write that output.",
         "quoin rpca");
     command.add_option("INPUT", arguments.input, "Video, folder of images, pattern (in%04d.png, 'in*.png') or matrix");
-    command.add_option("--out", arguments.out, "Folder for the results, created if missing; -: see --online")
-        ->required()
-        ->type_name("DIR");
+    add_value(command, "--out", "DIR", arguments.out, "Folder for the results, created if missing; -: see --online")
+        ->required();
     add_choice(command, "--method", arguments.method,
                {Pursuit::InexactAlm, Pursuit::AlternatingDirections, Pursuit::Stable},
                "Method: alm (augmented Lagrangian, growing μ), alternating (constant μ; slower, lower objective) or\n"
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
     add_common_arguments(command, arguments.common, /*algorithm=*/false);
 #ifdef QUOIN_HAVE_VIDEO
     command.add_option("--start", arguments.start, "First frame, from 0")->group(of_frames);
-    command.add_option("--frames", arguments.frames, "Most frames to read")->group(of_frames)->type_name("N");
+    add_value(command, "--frames", "N", arguments.frames, "Most frames to read")->group(of_frames);
     const auto set_scale = [&](const std::string& text) {
         if (text.find('x') == text.npos) refuse_argument("--scale", "'" + text + "' is not a size: write WIDTHxHEIGHT");
         const Shape shape = parse_shape("--scale", text);
@@ -225,17 +225,13 @@ int main(int argc, char** argv) {
         ->group(of_frames);
     color->group(of_frames);
     add_dtype(command, arguments.dtype, "Type of the matrix: f32 or f64")->default_str("f32")->group(of_frames);
-    command
-        .add_option("--window", arguments.window, "Frames that are separated at once; 0: up to 100, as memory allows")
+    add_value(command, "--window", "N", arguments.window,
+              "Frames that are separated at once; 0: up to 100, as memory allows")
         ->capture_default_str()
-        ->group(of_frames)
-        ->type_name("N");
-    command
-        .add_option(
-            "--carry", arguments.carry,
-            "Frames of the background so far that each window starts with (default: as many as it has, up to 100)")
-        ->group(of_frames)
-        ->type_name("N");
+        ->group(of_frames);
+    add_value(command, "--carry", "N", arguments.carry,
+              "Frames of the background so far that each window starts with (default: as many as it has, up to 100)")
+        ->group(of_frames);
     add_choice(command, "--masks", arguments.masks, {Masks::Motion, Masks::Raw},
                "motion: pixels that stand out of their own noise with most of their neighbours, holes filled; raw:\n"
                "pixels of |S| above --threshold")
@@ -250,11 +246,10 @@ int main(int argc, char** argv) {
             "given. With --device cuda the GPU separates a frame while the host's cores make the mask of the frame\n"
             "before and write it")
         ->group(of_frames);
-    command
-        .add_option("--forget", arguments.forget, "Share of its weight that a frame loses with each later one; online")
+    add_value(command, "--forget", "SHARE", arguments.forget,
+              "Share of its weight that a frame loses with each later one; online")
         ->capture_default_str()
-        ->group(of_frames)
-        ->type_name("SHARE");
+        ->group(of_frames);
     command
         .add_option(
             "--threshold", arguments.threshold,
@@ -267,29 +262,23 @@ int main(int argc, char** argv) {
                   "Start again: delete the journal that a stopped run left in --out, with all that it had finished")
         ->group(of_frames);
     command.add_flag("--npy", arguments.npy, "Write L.npy and S.npy too, one frame in each column")->group(of_frames);
-    command
-        .add_option("--ground-truth", arguments.ground_truth,
-                    "Masks to score against: images 0 and 50 background, 255 foreground, others ignored; or a\n"
-                    "ChangeDetection.net folder (groundtruth/, ROI.bmp, temporalROI.txt)")
-        ->group(of_frames)
-        ->type_name("DIR");
+    add_value(command, "--ground-truth", "DIR", arguments.ground_truth,
+              "Masks to score against: images 0 and 50 background, 255 foreground, others ignored; or a\n"
+              "ChangeDetection.net folder (groundtruth/, ROI.bmp, temporalROI.txt)")
+        ->group(of_frames);
     command
         .add_flag("--synthetic", arguments.synthetic,
                   "Instead of INPUT: a scene made by quoin, with exact masks; --frames (100), --scale (384x288)")
         ->group(of_frames);
-    command
-        .add_option("--scene-with", arguments.scene_troubles,
-                    "What makes the scene of --synthetic harder, as noise,leaves: noise (three times as much), leaves\n"
-                    "(that sway), light (that a cloud takes), standing (a walker, for 40 frames)")
+    add_value(command, "--scene-with", "LIST", arguments.scene_troubles,
+              "What makes the scene of --synthetic harder, as noise,leaves: noise (three times as much), leaves\n"
+              "(that sway), light (that a cloud takes), standing (a walker, for 40 frames)")
         ->delimiter(',')
         ->check(CLI::IsMember({"noise", "leaves", "light", "standing"}).description(""))
-        ->group(of_frames)
-        ->type_name("LIST");
-    command
-        .add_option("--write-scene", arguments.write_scene,
-                    "Folder for the frames and masks of --synthetic in the layout of --ground-truth, as PNG")
-        ->group(of_frames)
-        ->type_name("DIR");
+        ->group(of_frames);
+    add_value(command, "--write-scene", "DIR", arguments.write_scene,
+              "Folder for the frames and masks of --synthetic in the layout of --ground-truth, as PNG")
+        ->group(of_frames);
     command.add_flag_callback("--demonstration", [&] { choose_demonstration(arguments); })
         ->group("");  // of `quoin demo`
 #endif
@@ -300,9 +289,8 @@ int main(int argc, char** argv) {
         "          quoin rpca M.npy --out parts --method alternating\n"
         "\n"
         "--json prints report.json on one line: end, iterations, seconds, iterations_per_second, rank, nonzeros,\n"
-        "residual, objective, lambda, route and device; for frames also phases (seconds), and with masks precision, "
-        "recall\n"
-        "and f.");
+        "residual, objective, lambda, route and device; for frames also phases (seconds), and with masks precision,\n"
+        "recall and f.");
     command.callback([&] { run_rpca(command, arguments); });
     return command.run(argc, argv);
 }

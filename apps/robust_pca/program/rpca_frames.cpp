@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "byte_size.hpp"
 #include "decision_log.hpp"
 #include "frame_windows.hpp"
 #include "json_line.hpp"

@@ -58,7 +58,7 @@ SeparatedFrame for_comparison(const SeparatedFrame& frame) {
 }
 
 video::Image comparison(const SeparatedFrame& frame, video::Image memory) {
-    return video::side_by_side(columns(for_comparison(frame)), titles, /*outlined=*/true, std::move(memory));
+    return video::contact_sheet({columns(for_comparison(frame))}, titles, /*outlined=*/true, std::move(memory));
 }
 
 VideoOutputs::VideoOutputs(OutputDirectory& directory, std::string parts_folder, video::FrameFormat format, double rate,
@@ -100,7 +100,7 @@ void VideoOutputs::add(const SeparatedFrame& frame, video::FrameTime time) {
 }
 
 void VideoOutputs::compare(SeparatedFrame compared) {
-    write(films_[3], video::side_by_side(columns(compared), titles, /*outlined=*/true));
+    write(films_[3], video::contact_sheet({columns(compared)}, titles, /*outlined=*/true));
     if (count_++ % stride_ != 0) return;
     picked_.push_back(std::move(compared));
     if (picked_.size() <= max_rows) return;

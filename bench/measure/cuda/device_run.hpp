@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/shared/copies.hpp"
 #include "measure/cuda/accuracy.hpp"
 #include "measure/cuda/device.hpp"
 #include "measure/measure_case.hpp"
@@ -68,11 +69,7 @@ private:
         } else if (operation_ == Operation::Geqrf) {
             thin_.R = bench::upper_trapezoid(ctx_, thin_.Q);
             bench::CusolverQR<T>(ctx_, m, n).orgqr(ctx_, thin_.Q.view(), tau_);
-            if (m < n) {
-                Matrix<T, Cuda> thin(ctx_, m, m);
-                copy<T>(ctx_, std::as_const(thin_.Q).view().col_block({0, m}), thin.view());
-                thin_.Q = std::move(thin);
-            }
+            if (m < n) thin_.Q = copy_of<T, Cuda>(ctx_, thin_.Q.view().col_block({0, m}));
         }
         result.orthogonality = bench::orthogonality(ctx_, thin_.Q);
         const bench::ColumnSource<T> AP = [&](Range cols, MatrixView<T, Cuda> block) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "algorithms/one_matrix/panel_layout.hpp"
-#include "algorithms/one_matrix/plan.hpp"
 #include "devices.hpp"
 #include "primitives/kernel_names.hpp"
 

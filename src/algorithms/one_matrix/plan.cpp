@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 
 #include "algorithms/one_matrix/panel_layout.hpp"

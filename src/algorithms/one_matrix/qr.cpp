@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <limits>
 #include <optional>
 
 #include "algorithms/one_matrix/batch_tree.hpp"
@@ -373,8 +371,7 @@ QR<T, D> r_alone(Context<D>& ctx, InputView<T, D> A, const Plan& plan, ThinOutpu
 template <class T, class D>
 void refuse_if(Context<D>& ctx, Index bad, InputView<T, D> A) {
     if (bad < 0) return;
-    Matrix<T, D> copied(ctx, A.rows, A.cols);
-    load<T>(ctx, A, copied.view());
+    const Matrix<T, D> copied = loaded<T, D>(ctx, A);
     require_finite<T, D>(ctx, copied.view());
 }
 
@@ -502,10 +499,7 @@ QR<T, D> factored_with_any_signs(Context<D>& ctx, InputView<T, D> A, const Plan&
     if (reads_only<D>(plan) && !plan.pivoting) return r_alone<T, D>(ctx, A, plan, out);
     const bool in_memory = A.data == memory.data(), verify = plan.verify && plan.q != QForm::None;
     Matrix<T, D> original;
-    if (verify && (A.by_rows || in_memory)) {
-        original = Matrix<T, D>(ctx, A.rows, A.cols);
-        load<T>(ctx, A, original.view());
-    }
+    if (verify && (A.by_rows || in_memory)) original = loaded<T, D>(ctx, A);
     const auto given = original.rows() > 0 ? std::as_const(original).view() : A.stored();
     if (plan.householder().one_launch && !plan.pivoting) {
         QR<T, D> f = in_one_launch<T, D>(ctx, A, std::move(memory), plan, out);

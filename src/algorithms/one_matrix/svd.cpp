@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/range_scaling.hpp"

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "algorithms/one_matrix/plan.hpp"
+#include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
 #include "quoin/error.hpp"
 #include "quoin/qr.hpp"
@@ -68,12 +69,8 @@ public:
 
 private:
     double run(const Plan& plan) {
-        Matrix<T> work(case_.rows, case_.cols), C;
-        copy<T>(ctx_, std::as_const(A_).view(), work.view());
-        if (case_.q == QForm::Any) {
-            C = Matrix<T>(C_.rows(), C_.cols());
-            copy<T>(ctx_, std::as_const(C_).view(), C.view());
-        }
+        Matrix<T> work = copy_of<T, Host>(ctx_, A_.view()), C;
+        if (case_.q == QForm::Any) C = copy_of<T, Host>(ctx_, C_.view());
         const auto start = std::chrono::steady_clock::now();
         QR<T> f = qr<T>(ctx_, std::move(work), plan);
         if (case_.q == QForm::Reflectors) {

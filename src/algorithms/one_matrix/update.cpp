@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "algorithms/one_matrix/gram_schmidt.hpp"
-#include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/column_scaling.hpp"
 #include "algorithms/shared/copies.hpp"
 #include "algorithms/shared/matrix_checks.hpp"

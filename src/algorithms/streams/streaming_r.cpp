@@ -152,8 +152,7 @@ LeastSquares<T, D> StreamingR<T, D>::solve(Context<D>& ctx, const LeastSquaresOp
     const RankTest test = test_rank<T, D>(ctx, R.view(), rows_, n_, solver, solution);
 
     // R_ext = [R C; 0 E],   R X = C,   ‖A x_j − b_j‖ = ‖E(:, j)‖
-    solution.X = Matrix<T, D>(ctx, n_, p_);
-    copy<T>(ctx, R_.view().block({0, n_}, {n_, n_ + p_}), solution.X.view());
+    solution.X = copy_of<T, D>(ctx, R_.view().block({0, n_}, {n_, n_ + p_}));
     solution.residual_norms.resize(p_);
     column_norms<T>(ctx, R_.view().block({n_, R_.rows()}, {n_, n_ + p_}), solution.residual_norms);
     solve_of_any_rank<T, D>(ctx, Op::None, R.view(), test, solution);
