@@ -108,7 +108,7 @@ def main():
             return output
 
         sources = commands()
-        texts = sorted({headers for _, headers in sources.values() if headers}, key=len)
+        texts = sorted({headers for _, headers in sources.values() if headers} or {""}, key=len)
         precompiled = dict(zip(texts, pool.map(precompile, enumerate(texts))))
         precompiled[""] = precompiled[texts[0]]  # of targets without any
         todo = {path: (options, precompiled[headers]) for path, (options, headers) in sources.items()}
