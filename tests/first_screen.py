@@ -18,7 +18,7 @@ def main():
     screen = README.read_text().split("\n## ")[0]
     code = re.search(r"```python\n(.*?)```", screen, re.DOTALL)[1]
     in_comments = re.findall(r"quoin\.\w+\(A[^)]*\)[.\w]*", "".join(re.findall("#.*", code)))
-    programs = re.findall(r"`(python -m [^`]*)`", screen)
+    programs = re.findall(r"`(quoin run [^`]*)`", screen)
     assert len(in_comments) >= 2 and programs, screen
     environment = {**os.environ, "PATH": os.path.dirname(sys.executable)}
     found = [tool for tool in ("cc", "c++", "gcc", "clang", "nvcc", "cmake") if shutil.which(tool, path=environment["PATH"])]
