@@ -154,6 +154,9 @@ TEST_F(Cli, RunPreloadsTheDropIn) {
     expect_error(quoin_run("run --reports true"), 64, {"did you mean '--report'?"});
     if (!fs::exists(fs::read_symlink("/proc/self/exe").parent_path() / "../lib/libquoin_lapack.so"))
         GTEST_SKIP() << "built without the drop-in";
+#ifdef QUOIN_SANITIZED
+    GTEST_SKIP() << "no other program has the sanitizer's runtime";
+#endif
     // the words, the environment and the ignored signals of the shell are its own
     const std::string show = "echo $LD_PRELOAD ${QUOIN_REPORT-none} ${GOMP_SPINCOUNT-none} $@; kill -XFSZ $$";
     const Outcome shell = Process("/usr/bin/env", {"-u", "GOMP_SPINCOUNT", "-u", "OMP_WAIT_POLICY", "-u", "LD_PRELOAD",
