@@ -49,9 +49,8 @@ void add_run(Program& program) {
     CLI::App& command = program.add_launcher(
         "run",
         "Run a program with Quoin in the place of its LAPACK.\n\n"
-        "PROGRAM and the processes that it starts have libquoin_lapack.so preloaded (LD_PRELOAD): their calls of "
-        "LAPACK\n"
-        "for QR, least squares and SVD, as those of NumPy and SciPy, go to Quoin where it is faster.");
+        "PROGRAM and the processes that it starts have libquoin_lapack.so preloaded (LD_PRELOAD): their calls of\n"
+        "LAPACK for QR, least squares and SVD, as those of NumPy and SciPy, go to Quoin where it is faster.");
     command.add_option("PROGRAM", arguments->words, "A program and its arguments")->required();
     command.add_flag(
         "--report", arguments->report,

@@ -32,6 +32,7 @@ Index factor_each(Context<D>& ctx, BatchView<const T, D> A, const Options& optio
 template <class T, class D>
 bool factor_pivoted_class(Context<D>& ctx, BatchView<const T, D> A, const Options& options, ShapeClass<T, D>& c) {
     if constexpr (std::is_same_v<D, Host>) {
+        if (!options.pivoting) return false;
         const Plan plan = plan_qr<T>(ctx, c.m, c.n, options);
         if (!PivotedBatch<T, D>::fits(plan)) return false;
         auto& batch = c.pivoted.emplace(ctx, plan, c.count);
