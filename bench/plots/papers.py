@@ -345,16 +345,16 @@ class Report:
         self.commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "unknown"
 
     def runs(self):
-        """(name of the run, device, one of its entries), each once, the shortest first."""
+        """(name of the run, device, one of its entries), each once, a GPU's before the host's, and the shortest first."""
         found = {}
         for entry in self.entries:
             for device in self.devices:
                 if entry[device]:
                     found.setdefault((entry["run"], device), entry)
-        def seconds(run):
+        def duration(run):
             count, unit = run[2][run[1]].split()
-            return float(count) * {"s": 1, "min": 60}[unit]
-        return sorted(((run, device, entry) for (run, device), entry in found.items()), key=seconds)
+            return run[1] == "host", float(count) * {"s": 1, "min": 60}[unit]
+        return sorted(((run, device, entry) for (run, device), entry in found.items()), key=duration)
 
     def arguments(self, entry, device):
         paper, name = entry["run"].split()
@@ -363,15 +363,17 @@ class Report:
 
     def run_all(self):
         start, runs = time.monotonic(), self.runs()
-        end = None if "gpu" in self.devices else start + (80 if self.quick else 740)  # and some seconds to draw
+        # and some seconds to draw; a GPU's machine has more cores
+        end = start + (80 if self.quick else 530 if "gpu" in self.devices else 740)
         for count, (run, device, entry) in enumerate(runs, 1):
             paper, name = run.split()
             csv = self.folder / f"{paper}_{name}_{device}.csv"
             command = ["paper", paper, name, *(["--device", "cuda"] if device == "gpu" and entry["host"] else []), *self.arguments(entry, device)]
             extra = ["--trace", str(csv.with_suffix(".json"))] if run == "storage figure1" or (paper == "out-of-core" and name != "tensor-cores") else []
             print(f"[{count}/{len(runs)}] {time.monotonic() - start:4.0f} s: quoin bench {' '.join(command)}", flush=True)
-            # a slow run may take three times its share of the time that is left
-            limit = end and max(1, (end - time.monotonic()) * min(1, 3 / (len(runs) - count + 1)))
+            # a slow run of the host may take three times its share of the time that is left
+            share = 1 if device == "gpu" else min(1, 3 / (len(runs) - count + 1))
+            limit = max(1, (end - time.monotonic()) * share)
             result = self.bench([*command, *extra, "--csv", str(csv)], limit)
             if asked := re.search(r"OPENBLAS_CORETYPE=(\w+) in the environment chooses faster", result.stderr):
                 self.environment.append(asked[0].split()[0])  # a fair LAPACK
