@@ -282,13 +282,16 @@ void add_study(CLI::App& command, BenchArguments& arguments, const Study& study)
 
 // The papers
 
-/// Returns the first entry with the functions of `entry`, whose run serves both.
+/// Returns the first entry whose run serves `entry` too; one that runs on both devices, if there is one.
 const PaperEntry& run_of(const PaperEntry& entry) {
-    const auto same = [&](const PaperEntry& other) {
-        return other.study.on_host == entry.study.on_host && other.study.on_gpu == entry.study.on_gpu;
+    const Study& own = entry.study;
+    if (!own.on_host && !own.on_gpu) return entry;
+    const auto serves = [&](const PaperEntry& other) {
+        return other.study.on_gpu == own.on_gpu && (!own.on_host || other.study.on_host == own.on_host);
     };
-    return entry.study.on_host || entry.study.on_gpu ? *std::find_if(paper_entries.begin(), paper_entries.end(), same)
-                                                     : entry;
+    const auto on_both = [&](const PaperEntry& other) { return serves(other) && other.study.on_host; };
+    const auto found = std::find_if(paper_entries.begin(), paper_entries.end(), on_both);
+    return found != paper_entries.end() ? *found : *std::find_if(paper_entries.begin(), paper_entries.end(), serves);
 }
 
 /// Prints the entries of `paper`, or of all papers for "": where each runs, and about how long.

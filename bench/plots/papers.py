@@ -345,26 +345,23 @@ class Report:
         self.commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "unknown"
 
     def runs(self):
-        """(name of the run, device, one of its entries), each once, a GPU's before the host's, and the shortest first."""
-        found = {}
-        for entry in self.entries:
-            for device in self.devices:
-                if entry[device]:
-                    found.setdefault((entry["run"], device), entry)
+        """(name of the run, device, its entry), each once, a GPU's before the host's, and the shortest first."""
+        entry_of = {f"{entry['paper']} {entry['entry']}": entry for entry in self.entries}
+        found = {(entry["run"], device): entry_of[entry["run"]] for entry in self.entries for device in self.devices if entry[device]}
         def duration(run):
             count, unit = run[2][run[1]].split()
             return run[1] == "host", float(count) * {"s": 1, "min": 60}[unit]
-        return sorted(((run, device, entry) for (run, device), entry in found.items()), key=duration)
+        return sorted(((*key, entry) for key, entry in found.items()), key=duration)
 
     def arguments(self, entry, device):
-        paper, name = entry["run"].split()
-        asked = self.data.lines["QUICK", paper, name]
-        return asked[0][self.quick].split() if asked and device == ("host" if entry["host"] else "gpu") else []
+        for full, quick, *on_gpu in self.data.lines["QUICK", entry["paper"], entry["entry"]]:
+            return ([*on_gpu, ""][0] if device == "gpu" and entry["host"] else quick if self.quick else full).split()
+        return []
 
     def run_all(self):
         start, runs = time.monotonic(), self.runs()
-        # and some seconds to draw; a GPU's machine has more cores
-        end = start + (80 if self.quick else 530 if "gpu" in self.devices else 740)
+        # and some seconds to draw
+        end = start + (80 if self.quick else 800 if "gpu" in self.devices else 740)
         for count, (run, device, entry) in enumerate(runs, 1):
             paper, name = run.split()
             csv = self.folder / f"{paper}_{name}_{device}.csv"
