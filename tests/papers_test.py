@@ -88,7 +88,7 @@ class Papers(unittest.TestCase):
             entry, = (entry for entry in self.entries if (entry["paper"], entry["entry"]) == ("gram-schmidt", "figure10"))
             report.done[entry["run"], "host"] = {"csv": ROOT / "bench" / "results" / "epyc_gram_schmidt_f32.csv"}
             text = report.together(("gram-schmidt", "figure10"), entry)
-            self.assertIn("CPU: 4 cores of an AMD EPYC 9005 (Zen 5), GPU: NVIDIA H100 80GB HBM3; f32", text)
+            self.assertIn("CPU: 4 cores of an AMD EPYC 9005 (Zen 5), GPU: NVIDIA H200", text)
             image = base64.b64decode(re.search("base64,([^\"]*)", text)[1]).decode()
             for code in ("CPU: mgs-blocked", "GPU: mgs-native", "GPU: geqrf-orgqr"):
                 self.assertTrue(f">{code}</text>" in image, code)
