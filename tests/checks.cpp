@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gallery.hpp"
+#include "wide_products.hpp"
 
 namespace quoin::test {
 
@@ -38,25 +39,6 @@ Wide<T> backward_error_unit(Index k, Index m, Index n, Wide<T> scale) {
 template <class W>
 double in_units(W measured, W unit) {
     return measured == 0 ? 0.0 : static_cast<double>(measured / unit);
-}
-
-/// A column-major matrix of the wide type.
-template <class W>
-struct WideMatrix {
-    Index rows, cols;
-    std::vector<W> data;
-    WideMatrix(Index m, Index n) : rows(m), cols(n), data(m * n, W(0)) {}
-    W& operator()(Index i, Index j) { return data[i + j * rows]; }
-    const W& operator()(Index i, Index j) const { return data[i + j * rows]; }
-    W* column(Index j) { return data.data() + j * rows; }
-    const W* column(Index j) const { return data.data() + j * rows; }
-};
-
-template <class T>
-WideMatrix<Wide<T>> widened(MatrixView<const T> A) {
-    WideMatrix<Wide<T>> B(A.rows, A.cols);
-    for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.column(j));
-    return B;
 }
 
 /// xᵀy, in independent sums so that additions need not wait for each other. Long double has registers for few; in
@@ -96,21 +78,13 @@ Wide<T> norm(MatrixView<const T> A) {
     return std::sqrt(squares);
 }
 
-/// AᵀA
-template <class W, class X>
-WideMatrix<W> gram(MatrixView<const X> A) {
-    WideMatrix<W> G(A.cols, A.cols);
-    for (Index j = 0; j < A.cols; ++j)
-        for (Index i = 0; i <= j; ++i) G(i, j) = G(j, i) = dot<W>(A.at(0, i), A.at(0, j), A.rows);
-    return G;
-}
-
 /// ‖I − AᵀA‖_F
 template <class W, class X>
 W departure_from_orthonormality(MatrixView<const X> A) {
-    WideMatrix<W> G = gram<W>(A);
-    for (Index j = 0; j < A.cols; ++j) G(j, j) -= 1;
-    return norm(G.data);
+    WideMatrix<W> departure(A.cols, A.cols);
+    for (Index j = 0; j < A.cols; ++j) departure(j, j) = 1;
+    subtract_product(departure, A, A);
+    return norm(departure.data);
 }
 
 }  // namespace
@@ -119,16 +93,13 @@ template <class T>
 ResidualErrors residual_errors(MatrixView<const T> A, MatrixView<const T> Q, MatrixView<const T> R) {
     using W = Wide<T>;
     const Index m = A.rows, n = A.cols, k = R.rows;
-    const Matrix<T> Qt = transposed<T>(Q);
+    WideMatrix<W> E = widened(A);
+    subtract_product<W, T>(E, transposed<T>(Q).view(), R, true);
     W whole = 0;
     double worst_column = 0;
     for (Index j = 0; j < n; ++j) {
         // ‖a_j − Q r_j‖, R upper trapezoidal
-        W squares = 0;
-        for (Index i = 0; i < m; ++i) {
-            const W e = W(A(i, j)) - dot<W>(Qt.view().at(0, i), R.at(0, j), std::min(j + 1, k));
-            squares += e * e;
-        }
+        const W squares = dot<W>(E.column(j), E.column(j), m);
         whole += squares;
         const double error =
             in_units(std::sqrt(squares), backward_error_unit<T>(k, m, 1, norm(A.col_block({j, j + 1}))));
@@ -167,7 +138,9 @@ double column_residual_error(MatrixView<const T> A, MatrixView<const T> Q, Matri
 template <class T>
 double gram_error(MatrixView<const T> A, MatrixView<const T> R) {
     using W = Wide<T>;
-    const auto AtA = gram<W>(A), RtR = gram<W>(R);
+    WideMatrix<W> AtA(A.cols, A.cols), RtR(A.cols, A.cols);  // with a minus
+    subtract_product(AtA, A, A);
+    subtract_product(RtR, R, R);
     std::vector<W> length(A.cols), e(A.cols);
     for (Index j = 0; j < A.cols; ++j) {
         length[j] = norm(A.col_block({j, j + 1}));
@@ -201,7 +174,7 @@ double implicit_orthogonality_error(MatrixView<const T> A, MatrixView<const T> R
     const W norm_R_inverse = norm(solve_from_right(std::move(I)).data);
     const W unit = 2 * backward_error_unit<T>(n, m, n, norm_A) * norm_R_inverse;
     const WideMatrix<W> X = solve_from_right(widened(A));
-    return in_units(departure_from_orthonormality<W>(MatrixView<const W>(X.data.data(), m, n)), unit);
+    return in_units(departure_from_orthonormality<W>(X.view()), unit);
 }
 
 template <class T>
@@ -216,24 +189,21 @@ double difference(MatrixView<const T> X, MatrixView<const T> Y, Index k, double 
 template <class T>
 double product_error(Side side, Op op, MatrixView<const T> Q, MatrixView<const T> C, MatrixView<const T> X, Index k) {
     using W = Wide<T>;
-    const auto op_Q = [&](Index i, Index j) { return W(op == Op::None ? Q(i, j) : Q(j, i)); };
+    const Matrix<T> Qt = transposed<T>(Q), Ct = transposed<T>(C);
     WideMatrix<W> E = widened(X);
-    for (Index j = 0; j < C.cols; ++j)
-        for (Index l = 0; l < Q.rows; ++l)
-            for (Index i = 0; i < C.rows; ++i)
-                E(i, j) -= side == Side::Left ? op_Q(i, l) * W(C(l, j)) : W(C(i, l)) * op_Q(l, j);
+    if (side == Side::Left)
+        subtract_product(E, op == Op::None ? std::as_const(Qt).view() : Q, C);
+    else
+        subtract_product(E, Ct.view(), op == Op::None ? Q : Qt.view());
     return in_units(norm(E.data), backward_error_unit<T>(k, C.rows, C.cols, norm(C)));
 }
 
 template <class T>
 Matrix<T> product(MatrixView<const T> A, MatrixView<const T> B) {
-    const WideMatrix<Wide<T>> A_wide = widened(A);
+    WideMatrix<Wide<T>> P(A.rows, B.cols);  // with a minus
+    subtract_product<Wide<T>, T>(P, transposed<T>(A).view(), B);
     Matrix<T> C(A.rows, B.cols);
-    for (Index j = 0; j < B.cols; ++j) {
-        std::vector<Wide<T>> column(A.rows);
-        for (Index l = 0; l < A.cols; ++l) subtract_scaled(-Wide<T>(B(l, j)), A_wide.column(l), column.data(), A.rows);
-        std::copy(column.begin(), column.end(), C.view().at(0, j));
-    }
+    std::transform(P.data.begin(), P.data.end(), C.data(), [](auto x) { return static_cast<T>(-x); });
     return C;
 }
 

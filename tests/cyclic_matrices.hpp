@@ -23,14 +23,21 @@ inline std::vector<std::pair<int, int>> grids(int ranks) {
     return all;
 }
 
+inline std::vector<Index> global_rows(const CyclicAxis& rows, int rank, Index count) {
+    std::vector<Index> at;
+    for (Index i = 0; i < count; ++i) at.push_back(rows.global(rank, i));
+    return at;
+}
+
 /// This rank's part of A, entry by entry.
 template <class T>
 Matrix<T> part_of(const ProcessGrid& grid, const BlockCyclic& layout, MatrixView<const T> A) {
     const auto rows = layout.row_axis(grid), cols = layout.col_axis(grid);
     Matrix<T> local(layout.local_rows(grid), layout.local_cols(grid));
+    const std::vector<Index> at = global_rows(rows, grid.row(), local.rows());
     for (Index j = 0; j < local.cols(); ++j) {
-        for (Index i = 0; i < local.rows(); ++i)
-            local(i, j) = A(rows.global(grid.row(), i), cols.global(grid.col(), j));
+        const T* const from = A.at(0, cols.global(grid.col(), j));
+        std::transform(at.begin(), at.end(), local.view().at(0, j), [&](Index i) { return from[i]; });
     }
     return local;
 }
@@ -42,8 +49,10 @@ Matrix<T> whole(Context<Host>& ctx, const ProcessGrid& grid, const BlockCyclic& 
     EXPECT_EQ(local.rows, layout.local_rows(grid));
     EXPECT_EQ(local.cols, layout.local_cols(grid));
     Matrix<T> A = filled<T>(layout.rows, layout.cols, T(0));
+    const std::vector<Index> at = global_rows(rows, grid.row(), local.rows);
     for (Index j = 0; j < local.cols; ++j) {
-        for (Index i = 0; i < local.rows; ++i) A(rows.global(grid.row(), i), cols.global(grid.col(), j)) = local(i, j);
+        T* const to = A.view().at(0, cols.global(grid.col(), j));
+        for (std::size_t i = 0; i < at.size(); ++i) to[at[i]] = local(static_cast<Index>(i), j);
     }
     grid.comm().all_reduce<T>(ctx, A.view());
     return A;

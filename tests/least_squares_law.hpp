@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "checks.hpp"
 #include "quoin/least_squares.hpp"
+#include "wide_products.hpp"
 
 /// The law of least squares, in the units of checks.hpp.
 ///
@@ -41,49 +44,26 @@ LeastSquaresErrors<T> least_squares_errors(MatrixView<const T> A, MatrixView<con
         const double error = measured == 0 ? 0 : static_cast<double>(measured / allowed);
         if (!(error <= worst)) worst = error;
     };
+    const WideMatrix<W> wide_A = widened(A), wide_B = widened(B);
+    const auto norm = [](const WideMatrix<W>& M, Index j) {
+        return std::sqrt(std::inner_product(M.column(j), M.column(j) + M.rows, M.column(j), W(0)));
+    };
     std::vector<W> lengths(n);
-    for (Index j = 0; j < n; ++j) {
-        for (Index i = 0; i < m; ++i) lengths[j] += W(A(i, j)) * W(A(i, j));
-        lengths[j] = std::sqrt(lengths[j]);
-    }
+    for (Index j = 0; j < n; ++j) lengths[j] = norm(wide_A, j);
+    WideMatrix<W> r = wide_B, gradient(n, B.cols);
+    subtract_product<W, T>(r, transposed<T>(A).view(), X);
+    subtract_product(gradient, wide_A.view(), std::as_const(r).view());
     LeastSquaresErrors<T> errors;
     for (Index c = 0; c < B.cols; ++c) {
-        std::vector<W> r(m);
-        W square_of_b = 0, square_of_r = 0, s = 0;
-        for (Index i = 0; i < m; ++i) {
-            r[i] = B(i, c);
-            square_of_b += r[i] * r[i];
-        }
-        for (Index j = 0; j < n; ++j) {
-            for (Index i = 0; i < m; ++i) r[i] -= W(A(i, j)) * W(X(j, c));
-            s += lengths[j] * std::abs(W(X(j, c)));
-        }
-        s += std::sqrt(square_of_b);
-        for (const W& entry : r) square_of_r += entry * entry;
-        const W norm_of_r = std::sqrt(square_of_r);
-        for (Index j = 0; j < n; ++j) {
-            W gradient = 0;
-            for (Index i = 0; i < m; ++i) gradient += W(A(i, j)) * r[i];
-            raise(errors.gradient, std::abs(gradient), unit * lengths[j] * (s + norm_of_r));
-        }
+        W s = norm(wide_B, c);
+        for (Index j = 0; j < n; ++j) s += lengths[j] * std::abs(W(X(j, c)));
+        const W norm_of_r = norm(r, c);
+        for (Index j = 0; j < n; ++j)
+            raise(errors.gradient, std::abs(gradient(j, c)), unit * lengths[j] * (s + norm_of_r));
         raise(errors.residual, norm_of_r, unit * s);
         raise(errors.residual_norm, std::abs(W(residual_norms[c]) - norm_of_r), unit * s);
     }
     return errors;
-}
-
-/// A x, accumulated in higher precision.
-template <class T>
-Matrix<T> product(MatrixView<const T> A, MatrixView<const T> X) {
-    Matrix<T> B(A.rows, X.cols);
-    for (Index c = 0; c < X.cols; ++c) {
-        for (Index i = 0; i < A.rows; ++i) {
-            Wide<T> sum = 0;
-            for (Index j = 0; j < A.cols; ++j) sum += Wide<T>(A(i, j)) * Wide<T>(X(j, c));
-            B(i, c) = static_cast<T>(sum);
-        }
-    }
-    return B;
 }
 
 template <class T>

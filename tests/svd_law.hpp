@@ -57,15 +57,10 @@ void expect_svd_law(MatrixView<const T> A, const SVD<T>& f) {
     EXPECT_LE(orthogonality_error<T>(f.U.view(), k), svd_law) << "UᵀU = I";
     EXPECT_LE(orthogonality_error<T>(transposed<T>(f.Vt.view()).view(), k), svd_law) << "VᵀV = I";
 
-    // U diag(s) Vᵀ, accumulated in higher precision
-    Matrix<T> product(m, n);
-    for (Index j = 0; j < n; ++j) {
-        for (Index i = 0; i < m; ++i) {
-            Wide<T> sum = 0;
-            for (Index l = 0; l < k; ++l) sum += Wide<T>(f.U(i, l)) * Wide<T>(f.s[l]) * Wide<T>(f.Vt(l, j));
-            product(i, j) = static_cast<T>(sum);
-        }
-    }
+    Matrix<T> scaled = copy<T>(f.U.view());
+    for (Index j = 0; j < k; ++j)
+        for (Index i = 0; i < m; ++i) scaled(i, j) *= f.s[j];
+    const Matrix<T> product = test::product<T>(scaled.view(), f.Vt.view());
     EXPECT_LE(difference<T>(product.view(), A, k, frobenius_norm<T>(A)), svd_law) << "A = U diag(s) Vᵀ";
     EXPECT_LE(singular_value_error<T>(reference_singular_values(A), f.s), svd_law);
 }
