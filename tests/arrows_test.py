@@ -20,7 +20,7 @@ ALLOWED = {
     "src/host": "src/primitives src/io/control_group.hpp src/io/tuning_file.hpp",
     "src/cuda/arch": "",
     "src/cuda/kernel_choice.hpp": "src/primitives src/cuda/runtime/kernels.hpp",
-    "src/cuda/kernel_names.cpp": "src/primitives src/cuda/kernel_choice.hpp",
+    "src/cuda/kernel_names.cpp": "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp",
     "src/cuda/kernel_workspace.cpp": "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp",
     "src/cuda/tuning.hpp": "src/primitives src/cuda/kernel_choice.hpp",
     "src/cuda/runtime": "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp",

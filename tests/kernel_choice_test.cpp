@@ -20,6 +20,7 @@ namespace quoin::cuda {
 namespace {
 
 constexpr ScalarKind types[] = {ScalarKind::F32, ScalarKind::F64};
+constexpr Kernels hopper;
 
 /// Returns 0 … 70 and the neighbours of 2^i and 3·2^i, up to `last`.
 std::vector<Index> sizes(Index last) {
@@ -37,7 +38,7 @@ TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
         for (Index m : sizes(1 << 17)) {
             for (Index n : sizes(1 << 14)) {
                 SCOPED_TRACE(testing::Message() << m << "x" << n << ", " << to_string(type));
-                const auto [kernel, row] = choose_batch(m, n, type);
+                const auto [kernel, row] = choose_batch(m, n, type, BatchOf::Matrices, hopper);
                 const bool empty = m == 0 || n == 0, thread = m <= 4 && n <= 4;
                 const bool columns = (m <= 16 && n <= 16) || (m <= 64 && n <= 32);
                 const bool cluster = m <= max_rows_in_cluster(n, type);
@@ -69,7 +70,7 @@ TEST(KernelChoice, MatricesOfABatchFitTheFirstKernelThatHoldsThem) {
                         break;
                     }
                 }
-                const BatchKernel of_level = choose_batch(m, n, type, BatchOf::TreeLevel).kernel;
+                const BatchKernel of_level = choose_batch(m, n, type, BatchOf::TreeLevel, hopper).kernel;
                 EXPECT_EQ(of_level, cluster && !columns && !empty && n > 16 ? BatchKernel::Strips : kernel);
                 EXPECT_EQ(is_batch(m, n, type, Arithmetic::Auto), kernel != BatchKernel::None);
                 EXPECT_EQ(is_batch(m, n, type, Arithmetic::FP16), !empty && (columns || cluster)) << "strips are exact";
@@ -103,7 +104,7 @@ TEST(KernelChoice, StripsForFewAndForManyHaveTheSameBits) {
 TEST(KernelChoice, PanelsThatStripsDoNotHoldAreReconstructedOrFactoredByCusolver) {
     for (ScalarKind type : types) {
         for (Index m : sizes(1 << 24))
-            EXPECT_EQ(choose_panel(m, type) == PanelKernel::Strips, m <= 65536 / bytes_of(type)) << m;
+            EXPECT_EQ(choose_panel(m, type, hopper) == PanelKernel::Strips, m <= 65536 / bytes_of(type)) << m;
     }
 }
 
@@ -131,15 +132,13 @@ TEST(KernelChoice, PlainKernelsServeEveryShape) {
 }
 
 TEST(KernelChoice, SumsInF64AreLeftToGpusThatAreFastAtThem) {
-    const auto method = [](Index n, ScalarKind scalar, const Kernels& kernels) {
-        return Tuning<Cuda>::tall_method(n, scalar, kernels);
-    };
-    for (const Kernels& kernels : {Kernels(), ampere_kernels, rtx_kernels}) {
+    for (const Kernels& kernels : {hopper, ampere_kernels, rtx_kernels}) {
         const bool slow = kernels == rtx_kernels;
+        const Tuning<Cuda> tuning(kernels);
         for (const Index n : {1, 256, 257}) {
-            EXPECT_EQ(method(n, ScalarKind::F64, kernels), Method::CholeskyQR2);
+            EXPECT_EQ(tuning.tall_method(n, ScalarKind::F64), Method::CholeskyQR2);
             const Method tree = n <= 256 ? Method::TSQR : Method::CAQR;
-            EXPECT_EQ(method(n, ScalarKind::F32, kernels), slow ? tree : Method::CholeskyQR2);
+            EXPECT_EQ(tuning.tall_method(n, ScalarKind::F32), slow ? tree : Method::CholeskyQR2);
         }
     }
 }
@@ -172,7 +171,20 @@ TEST(KernelChoice, SmallerGpusGetKernelsThatTheyHold) {
                 EXPECT_NE(choose_update(5000, 512, n, type, Arithmetic::Corrected, kernels), UpdateKernel::Corrected);
                 EXPECT_EQ(choose_panel(4096, type, kernels), PanelKernel::Strips);
                 EXPECT_EQ(choose_batch(4096, n, type, BatchOf::Matrices, kernels).kernel,
-                          choose_batch(4096, n, type).kernel);
+                          choose_batch(4096, n, type, BatchOf::Matrices, hopper).kernel);
+            }
+        }
+    }
+}
+
+TEST(KernelChoice, SizesFitTheNumberOfMultiprocessors) {
+    for (const Kernels& kernels : {hopper, ampere_kernels}) {
+        const Tuning<Cuda> tuning(kernels);
+        for (ScalarKind type : types) {
+            EXPECT_EQ(tuning.beside_an_update(type, 512, 512), kernels.multiprocessors / 2);
+            for (Index n = 500; n < 40000; n += 500) {
+                const Index width = tuning.pivoted_width(false, n, n, false, type), sketch = (width + 8) * n;
+                EXPECT_TRUE(width <= 128 || sketch * bytes_of(type) < kernels.multiprocessors * kernels.shared_bytes);
             }
         }
     }
@@ -184,13 +196,16 @@ TEST(KernelChoice, OnlyProductsOfF32AreCorrectedOrForFewColumns) {
             for (Index p : {8, 64, 65, 104, 105, 512, 4096}) {
                 for (Arithmetic arithmetic :
                      {Arithmetic::Native, Arithmetic::Corrected, Arithmetic::FP16, study::TF32}) {
-                    EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
-                    EXPECT_EQ(choose_subtracted_product(m, k, p, ScalarKind::F64, arithmetic), ProductKernel::Library);
-                    EXPECT_NE(choose_update(m, k, p, ScalarKind::F64, arithmetic), UpdateKernel::Corrected);
-                    EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Halves,
-                              takes_halves(arithmetic) && std::min({m, k, p}) >= 256);
-                    EXPECT_TRUE(arithmetic != study::TF32 ||
-                                choose_inner_product(m, k, p, ScalarKind::F32, arithmetic) == ProductKernel::Library);
+                    EXPECT_EQ(choose_inner_product(m, k, p, ScalarKind::F64, arithmetic, hopper),
+                              ProductKernel::Library);
+                    EXPECT_EQ(choose_subtracted_product(m, k, p, ScalarKind::F64, arithmetic, hopper),
+                              ProductKernel::Library);
+                    EXPECT_NE(choose_update(m, k, p, ScalarKind::F64, arithmetic, hopper), UpdateKernel::Corrected);
+                    EXPECT_EQ(
+                        choose_inner_product(m, k, p, ScalarKind::F32, arithmetic, hopper) == ProductKernel::Halves,
+                        takes_halves(arithmetic) && std::min({m, k, p}) >= 256);
+                    EXPECT_TRUE(arithmetic != study::TF32 || choose_inner_product(m, k, p, ScalarKind::F32, arithmetic,
+                                                                                  hopper) == ProductKernel::Library);
                 }
             }
         }
@@ -203,18 +218,18 @@ TEST(KernelChoice, ComplexNumbersAreNotTakenForRealOnesOfAsManyBytes) {
         SCOPED_TRACE(to_string(type));
         // 3×3 would be a thread's, 20×20 a warp's, 1000×8 a cluster's, 1000×300 strips'
         for (auto [m, n] : {std::pair<Index, Index>{3, 3}, {20, 20}, {1000, 8}, {1000, 300}, {1 << 20, 300}})
-            EXPECT_THROW(choose_batch(m, n, type), InvalidArgument) << m << "x" << n;
+            EXPECT_THROW(choose_batch(m, n, type, BatchOf::Matrices, hopper), InvalidArgument) << m << "x" << n;
         EXPECT_THROW(is_batch_of_one(3, 3, type, Arithmetic::Auto), InvalidArgument);
         EXPECT_THROW(cluster_rows(type), InvalidArgument);
         EXPECT_THROW(strip_shapes(type), InvalidArgument);
-        EXPECT_THROW(choose_panel(100, type), InvalidArgument);
-        EXPECT_THROW(choose_update(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
-        EXPECT_THROW(choose_gram(4, 1, type), InvalidArgument);
-        EXPECT_THROW(choose_solve(100, 4, 1, true, type), InvalidArgument);
+        EXPECT_THROW(choose_panel(100, type, hopper), InvalidArgument);
+        EXPECT_THROW(choose_update(100, 8, 8, type, Arithmetic::Native, hopper), InvalidArgument);
+        EXPECT_THROW(choose_gram(4, 1, type, hopper), InvalidArgument);
+        EXPECT_THROW(choose_solve(100, 4, 1, true, type, hopper), InvalidArgument);
         EXPECT_THROW(choose_svd(100, type, false), InvalidArgument);
         EXPECT_THROW(choose_svd(100, type, true), InvalidArgument);
-        EXPECT_THROW(choose_inner_product(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
-        EXPECT_THROW(choose_subtracted_product(100, 8, 8, type, Arithmetic::Native), InvalidArgument);
+        EXPECT_THROW(choose_inner_product(100, 8, 8, type, Arithmetic::Native, hopper), InvalidArgument);
+        EXPECT_THROW(choose_subtracted_product(100, 8, 8, type, Arithmetic::Native, hopper), InvalidArgument);
     }
 }
 
@@ -255,9 +270,9 @@ std::string rows_by_kernel(Index n, ScalarKind type) {
         Index most = 0;
         // every kernel ends at a power of two
         for (Index m = 1; m <= 1 << 17; m *= 2) {
-            if (choose_batch(m, n, type).kernel == kernel) most = m;
+            if (choose_batch(m, n, type, BatchOf::Matrices, hopper).kernel == kernel) most = m;
         }
-        EXPECT_NE(choose_batch(most + 1, n, type).kernel, kernel);
+        EXPECT_NE(choose_batch(most + 1, n, type, BatchOf::Matrices, hopper).kernel, kernel);
         text += most > 0 ? fmt::format("| {} ", grouped(most)) : std::string("| – ");
     }
     return text;
@@ -293,10 +308,10 @@ std::string cholesky_table(ScalarKind type) {
                                 "solve_right, cuBLAS", "solve_corrected or solve_right, cuBLAS"};
     constexpr std::array squares{"one block", "cuSOLVER"}, tops{"one block", "cuBLAS"};
     return table_by("| columns | AᵀA | A R⁻¹ | Cholesky factor | V and T |", 400, [&](Index n) {
-        return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, 1, type))),
-                           solves.at(static_cast<int>(choose_solve(1000000, n, 1, true, type))),
-                           squares.at(static_cast<int>(choose_cholesky(n))),
-                           tops.at(static_cast<int>(choose_reconstruction(n))));
+        return fmt::format("| {} | {} | {} | {} ", grams.at(static_cast<int>(choose_gram(n, 1, type, hopper))),
+                           solves.at(static_cast<int>(choose_solve(1000000, n, 1, true, type, hopper))),
+                           squares.at(static_cast<int>(choose_cholesky(n, hopper))),
+                           tops.at(static_cast<int>(choose_reconstruction(n, hopper))));
     });
 }
 

@@ -212,7 +212,7 @@ void Blas2QR<T>::enqueue(Context<Cuda>& ctx, MatrixView<T, Cuda> A) {
         const Index columns = n - (j + 1) - (project ? 1 : 0);
         const Index first_tile = std::max<Index>(j, 0) / rows_a_tile(m), tiles = tiles_of(m) - first_tile;
         // four blocks a multiprocessor, if that leaves each at least four columns
-        const Index runs_wanted = (4 * ctx.state().multiprocessors + tiles - 1) / tiles;
+        const Index runs_wanted = (4 * ctx.state().kernels.multiprocessors + tiles - 1) / tiles;
         const Index columns_a_block =
             std::clamp<Index>((columns + runs_wanted - 1) / runs_wanted, 4, Index{max_columns});
         const dim3 grid(static_cast<unsigned>(tiles),

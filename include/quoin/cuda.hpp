@@ -99,6 +99,7 @@ public:
     const std::shared_ptr<detail::DeviceQueue>& queue() const { return queue_; }
     struct State;
     State& state() { return *state_; }
+    const State& state() const { return *state_; }
 
 private:
     struct HighPriority {};

@@ -163,7 +163,7 @@ constexpr bool fits(const StripShape& shape, ScalarKind scalar, const Kernels& k
     return strip_bytes(shape, scalar) <= kernels.shared_bytes;
 }
 /// Returns the row for strips of m rows, or −1.
-constexpr int strip_row(Index m, ScalarKind scalar, const Kernels& kernels = {}) {
+constexpr int strip_row(Index m, ScalarKind scalar, const Kernels& kernels) {
     return first_row(strip_shapes(scalar), [&](const StripShapes& row) {
         return m <= row.few.rows() && (fits(row.few, scalar, kernels) || fits(row.lean, scalar, kernels));
     });
@@ -190,8 +190,7 @@ inline constexpr Index max_entries_alone = Index(1) << 24;
 /// 1 000 000 × 32, H200, by clusters and by strips, µs: Q and R in f32 996 and 583, in f64 1598 and 1044.
 inline constexpr Index max_level_cols_in_cluster = 16;
 /// Returns the kernel that factors m×n matrices of a batch, and applies their Q.
-constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, BatchOf of = BatchOf::Matrices,
-                                   const Kernels& kernels = {}) {
+constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, BatchOf of, const Kernels& kernels) {
     const Index max_cols = max_cols_alone(scalar);
     if (m <= 0 || n <= 0) return {};
     if (!kernels.tuned) return {BatchKernel::Plain, 0};
@@ -206,9 +205,9 @@ constexpr BatchChoice choose_batch(Index m, Index n, ScalarKind scalar, BatchOf 
     if (row < 0 || std::min(m, n) > max_cols || n >= Index(1) << 30) return {};
     return {BatchKernel::Strips, row};
 }
-/// Whether one launch factors m×n matrices in this arithmetic. Strips have the full precision alone.
+/// Whether one launch factors m×n matrices in this arithmetic, on any GPU. Strips have the full precision alone.
 constexpr bool is_batch(Index m, Index n, ScalarKind scalar, Arithmetic arithmetic) {
-    const BatchKernel kernel = choose_batch(m, n, scalar).kernel;
+    const BatchKernel kernel = choose_batch(m, n, scalar, BatchOf::Matrices, {}).kernel;
     const Arithmetic full = entry_for(scalar, Arithmetic::Corrected, Arithmetic::Native);
     return kernel != BatchKernel::None &&
            (kernel != BatchKernel::Strips || arithmetic == Arithmetic::Auto || arithmetic == full);
@@ -238,7 +237,7 @@ enum class PanelKernel {
     Strips,  ///< strips/strips.cuh
     Plain    ///< plain/householder.cpp, for panels that are not reconstructed either (tuning.hpp)
 };
-constexpr PanelKernel choose_panel(Index m, ScalarKind scalar, const Kernels& kernels = {}) {
+constexpr PanelKernel choose_panel(Index m, ScalarKind scalar, const Kernels& kernels) {
     return kernels.tuned && m <= max_rows_in_strips(scalar) ? PanelKernel::Strips : PanelKernel::Plain;
 }
 
@@ -264,7 +263,7 @@ enum class UpdateKernel {
 };
 /// Returns how H of k reflectors of m rows is applied to p columns.
 constexpr UpdateKernel choose_update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
-                                     const Kernels& kernels = {}) {
+                                     const Kernels& kernels) {
     const bool f32 = entry_for(scalar, true, false);
     const bool corrected = kernels.tuned && f32 && arithmetic == Arithmetic::Corrected && p >= min_updated_cols(m, k);
     if (corrected && kernels.warpgroups && k % 8 == 0) return UpdateKernel::Corrected;
@@ -296,7 +295,7 @@ constexpr Index solve_right_bytes(Index n) {
 }
 
 /// Whether one pass makes X = A R⁻¹ and XᵀX, for a number of factors of R.
-constexpr bool is_fused_pass(Index n, int factors, ScalarKind scalar, const Kernels& kernels = {}) {
+constexpr bool is_fused_pass(Index n, int factors, ScalarKind scalar, const Kernels& kernels) {
     return n <= few_cols || (n <= narrow_cols && narrow_bytes(n, factors, scalar) <= kernels.shared_bytes);
 }
 /// Returns the most columns of an A whose Gram matrix, and whose A R⁻¹, one kernel makes.
@@ -318,7 +317,7 @@ enum class GramKernel {
     Blocks         ///< blocks of columns: those on the diagonal by Slabs, the others by cuBLAS
 };
 /// Returns the kernel of AᵀA, or of XᵀX for X = A R⁻¹ with a number of factors of R.
-constexpr GramKernel choose_gram(Index n, int factors, ScalarKind scalar, const Kernels& kernels = {}) {
+constexpr GramKernel choose_gram(Index n, int factors, ScalarKind scalar, const Kernels& kernels) {
     const Index slab_cols = max_gram_cols(scalar, kernels);
     return n <= few_cols                                ? GramKernel::ThreadPerRow
            : is_fused_pass(n, factors, scalar, kernels) ? GramKernel::WarpTiles
@@ -337,7 +336,7 @@ enum class SolveKernel {
 /// and R, µs, in f64 and corrected: 70 000×80 95 and 113, 110 000×80 124 and 144, 131 072×80 150 and 146; 70 000×128
 /// 164 and 153, 80 000×128 188 and 169; 45 000×192 250 and 232, 70 000×192 287 and 250.
 constexpr SolveKernel choose_solve(Index m, Index n, int factors, bool certified, ScalarKind scalar,
-                                   const Kernels& kernels = {}) {
+                                   const Kernels& kernels) {
     const bool f32 = entry_for(scalar, true, false), corrected = f32 && certified && factors == 1 && kernels.warpgroups;
     if (n <= max_solve_cols(scalar, kernels) && factors <= max_factors) {
         return n <= few_cols                                ? SolveKernel::ThreadPerRow
@@ -354,10 +353,10 @@ enum class SquareKernel {
 };
 inline constexpr int factor_max_cols = 192, top_max_cols = 128;
 /// Returns how an n×n Gram matrix is factored, and how the top of an orthonormal basis becomes V and T.
-constexpr SquareKernel choose_cholesky(Index n, const Kernels& kernels = {}) {
+constexpr SquareKernel choose_cholesky(Index n, const Kernels& kernels) {
     return kernels.tuned && n <= factor_max_cols ? SquareKernel::OneBlock : SquareKernel::Library;
 }
-constexpr SquareKernel choose_reconstruction(Index n, const Kernels& kernels = {}) {
+constexpr SquareKernel choose_reconstruction(Index n, const Kernels& kernels) {
     const Index tiles = (n + 15) / 16 * 2, bytes = 512 * tiles * (tiles + 2) + 2048;
     return kernels.tuned && n <= top_max_cols && bytes <= kernels.shared_bytes ? SquareKernel::OneBlock
                                                                                : SquareKernel::Library;
@@ -409,12 +408,12 @@ constexpr ProductKernel choose_product(bool few, Index m, Index k, Index p, Scal
                                                                                : ProductKernel::Library;
 }
 constexpr ProductKernel choose_inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
-                                             const Kernels& kernels = {}) {
+                                             const Kernels& kernels) {
     const bool fits = gram_bytes((k + 31) / 32 * 32 + p, scalar) <= kernels.shared_bytes;
     return choose_product(fits && m >= 16384 && k * p > 1024, m, k, p, scalar, arithmetic, kernels);
 }
 constexpr ProductKernel choose_subtracted_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic,
-                                                  const Kernels& kernels = {}) {
+                                                  const Kernels& kernels) {
     const bool fits = 512 * ((k + 7) / 8) * ((p + 7) / 8) <= kernels.shared_bytes;
     return choose_product(fits && m >= 65536 && p > 64, m, k, p, scalar, arithmetic, kernels);
 }

@@ -9,9 +9,14 @@
 
 namespace quoin {
 
-/// For Hopper (H100, 132 multiprocessors). Rows that cite no measurement are first choices by counting.
+/// Rows that cite no measurement are first choices by counting, for Hopper (H100, 132 multiprocessors).
 template <>
 struct Tuning<Cuda> : CommonTuning {
+    cuda::Kernels kernels;  ///< what the device has
+
+    constexpr explicit Tuning(const cuda::Kernels& kernels_of_device = {}) : kernels(kernels_of_device) {}
+    static Tuning here() { return Tuning(cuda::kernels_here()); }
+
     /// Columns of a Householder panel: the update is a GEMM of this depth. H100, ?geqrf's format, ms.
     /// Panels that strips factor:
     ///                    f32: 256     512     1024   f64: 128     256     384     512
@@ -210,11 +215,10 @@ struct Tuning<Cuda> : CommonTuning {
     }
     /// Returns the method of tall matrices. CholeskyQR2 sums in f64, about 4mn² flops of Q and R: if f64 is slow,
     /// f32 goes by trees, which have as many in f32.
-    static constexpr Method tall_method(Index n, ScalarKind scalar, const cuda::Kernels& kernels) {
+    constexpr Method tall_method(Index n, ScalarKind scalar) const {
         const bool f64 = entry_for(scalar, false, true);
         return f64 || kernels.fast_f64 ? Method::CholeskyQR2 : n <= max_tree_cols ? Method::TSQR : Method::CAQR;
     }
-    static Method tall_method(Index n, ScalarKind scalar) { return tall_method(n, scalar, cuda::kernels_here()); }
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
     /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
@@ -243,9 +247,9 @@ struct Tuning<Cuda> : CommonTuning {
     /// More clusters of 8 wait longer for each other. So the panel gets the number that makes it last as long as the
     /// update, at most half of the multiprocessors. f64, H200, 8192², ms: half 23.4; of clusters × columns/width 31:
     /// 23.4, 42: 22.8, 53: 22.6, 62: 22.8. Half in f32, 8192², panels of 1024 columns: a quarter 14.1, half 12.0.
-    static Index beside_an_update(Index multiprocessors, ScalarKind scalar, Index width, Index columns) {
+    Index beside_an_update(ScalarKind scalar, Index width, Index columns) const {
         const Index clusters = entry_for(scalar, 150, 53) * width / columns;
-        return std::min(multiprocessors / 2, 8 * std::max<Index>(3, clusters));
+        return std::min<Index>(kernels.multiprocessors / 2, 8 * std::max<Index>(3, clusters));
     }
     /// Whether a tall matrix is reconstructed as one panel, which finds out by itself whether its columns need a scale.
     /// V, tau and R, H200, time of CholeskyQR2 / time of reflectors, of
@@ -264,10 +268,11 @@ struct Tuning<Cuda> : CommonTuning {
         return m > (f64 && n >= 24 ? 4096 : 8192);
     }
     /// Columns of a panel of pivoted QR of k of n columns. Wider ones have faster updates; all rows of a sketch, 8 more
-    /// than columns, should fit the shared memory of all multiprocessors. H200, 16 384², f32, ms, with panels of 64,
-    /// 128 and 256 columns: 239, 180, 163.
-    static Index pivoted_width(bool greedy, Index n, Index k, bool, ScalarKind scalar) {
-        const Index fits = (Index(25) << 20) / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
+    /// than columns, should fit the shared memory of all multiprocessors, 25 MiB on Hopper. H200, 16 384², f32, ms, by
+    /// panels of 64, 128 and 256 columns: 239, 180, 163.
+    Index pivoted_width(bool greedy, Index n, Index k, bool, ScalarKind scalar) const {
+        const Index shared = kernels.multiprocessors * kernels.shared_bytes, hoppers = 132 * (227 << 10);
+        const Index fits = (Index(25) << 20) * shared / hoppers / (std::max<Index>(1, n) * bytes_of(scalar)) - 8;
         return std::min(k, greedy ? 256 : std::clamp<Index>(fits / 64 * 64, 128, 256));
     }
     /// H200, f32, ms, greedy | randomized: 300² 1.29|1.76, 1000² 5.43|5.43, 2000² 15.6|11.7; f64: 1000² 6.40|6.01.
@@ -291,5 +296,7 @@ struct Tuning<Cuda> : CommonTuning {
     /// kernels as they are loaded.
     static constexpr double library_bytes = 384.0 * (1 << 20);
 };
+
+const Tuning<Cuda>& tuning_of(const Context<Cuda>& ctx);
 
 }  // namespace quoin

@@ -13,6 +13,7 @@ namespace quoin {
 /// Measured on 4 cores of an AMD EPYC 9005 (Zen 5, AVX-512, 1 MiB of L2 a core) with g++ 12.2; see bench/results.
 template <>
 struct Tuning<Host> : CommonTuning {
+    static constexpr Tuning here() { return {}; }
     /// Whether it pays to share `work` flops among `threads` threads. V, tau and R of 25 171×15 (5.7e6 a sweep), µs,
     /// shared by 2 cores of an AMD EPYC (family 26) | by one alone: f32 166 | 112, f64 265 | 213; by 16 cores of an
     /// Intel Xeon (AVX-512): 125 | 288, 149 | 600. R of 46×784 in f64 (4.2e6) on the Xeon, by trees: 140 shared, 329
@@ -240,5 +241,7 @@ struct Tuning<Host> : CommonTuning {
     /// Bytes that libraries take out of a cap on the device's memory.
     static constexpr double library_bytes = 0;
 };
+
+constexpr Tuning<Host> tuning_of(const Context<Host>&) { return {}; }
 
 }  // namespace quoin

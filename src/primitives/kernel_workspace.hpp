@@ -2,6 +2,7 @@
 
 // The memory that the kernels of a factorization take beyond their operands, for plans.
 
+#include "primitives/tuning.hpp"
 #include "quoin/options.hpp"
 
 namespace quoin {
@@ -10,21 +11,22 @@ namespace quoin {
 /// device chooses. Frames of a few columns are left out.
 template <class D>
 struct KernelWorkspace {
+    const Tuning<D>& tuning;
     /// A panel of m×k and its T.
-    static double panel(Index m, Index k, ScalarKind scalar);
+    double panel(Index m, Index k, ScalarKind scalar) const;
     /// H of k reflectors of m rows on p columns.
-    static double update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic);
+    double update(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) const;
     /// AᵀB of an m×k A and an m×p B.
-    static double inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic);
+    double inner_product(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) const;
     /// S := QᵀW and W := W − Q S for an m×k Q and an m×p W.
-    static double projection(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic);
+    double projection(Index m, Index k, Index p, ScalarKind scalar, Arithmetic arithmetic) const;
     /// AᵀA of an m×n A; XᵀX of X = A R⁻¹, where X is stored or not.
-    static double gram(Index m, Index n, ScalarKind scalar);
-    static double gram_of_solution(Index m, Index n, ScalarKind scalar, bool stored);
+    double gram(Index m, Index n, ScalarKind scalar) const;
+    double gram_of_solution(Index m, Index n, ScalarKind scalar, bool stored) const;
     /// A Cholesky factor with its condition; under a demand on an eigenvalue, too.
-    static double cholesky(Index n, bool with_eigenvalue);
+    double cholesky(Index n, bool with_eigenvalue) const;
     /// S A of an m×n A.
-    static double sketch(Index m, Index n);
+    double sketch(Index m, Index n) const;
 };
 
 }  // namespace quoin

@@ -258,7 +258,7 @@ TYPED_TEST(GpuBatch, LargeMatricesSideBySideHaveTheBitsOfOneAlone) {
     Options reflectors;
     reflectors.q = QForm::Reflectors;
     // one panel, which is reconstructed; a GPU whose f64 is slow takes trees
-    if (Tuning<Cuda>::tall_method(n, scalar_kind<T>) == Method::CholeskyQR2)
+    if (tuning_of(this->gpu()).tall_method(n, scalar_kind<T>) == Method::CholeskyQR2)
         reflectors.method = Method::BlockedHouseholder;
     for (Index b = 0; b < count; ++b) {
         const auto one = A.view().col_block({b * n, (b + 1) * n});
@@ -368,7 +368,7 @@ TYPED_TEST(GpuBatch, AMatrixAloneHasTheBitsOfABatchOfOne) {
 TYPED_TEST(GpuBatch, AutoLeavesCholeskyQRForReflectorsAtItsEdge) {
     using T = TypeParam;
     const Index edge = Tuning<Cuda>::tall_cols, m = 4 * edge + 4;
-    const auto tall = [](Index n) { return Tuning<Cuda>::tall_method(n, scalar_kind<T>); };
+    const auto tall = [&](Index n) { return tuning_of(this->gpu()).tall_method(n, scalar_kind<T>); };
     for (const QForm form : {QForm::Explicit, QForm::None}) {
         Options options;
         options.q = form;

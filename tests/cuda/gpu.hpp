@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "checks.hpp"
-#include "cuda/runtime/kernels.hpp"
+#include "cuda/tuning.hpp"
 #include "gallery.hpp"
 #include "quoin/cuda.hpp"
 #include "quoin/qr.hpp"
@@ -46,7 +46,7 @@ inline bool has_plain_kernels() {
 }
 
 /// Whether f32 is solved by halves after a certificate.
-inline bool has_products_of_warpgroups() { return !has_plain_kernels() && cuda::kernels_here().warpgroups; }
+inline bool has_products_of_warpgroups() { return !has_plain_kernels() && Tuning<Cuda>::here().kernels.warpgroups; }
 
 /// A matrix on the GPU inside a larger leading dimension. Everything outside the view is NaN and has to stay as it is;
 /// without an initial value the view is NaN too.

@@ -995,7 +995,7 @@ TEST_F(GpuFewColumns, InnerProducts) {
                 multiply_transposed<float>(g, gA.view(), gB.view(), gC.view());
                 const Matrix<float> C = gC.fetch(g);
                 const auto D_kp = D.view().block({0, k}, {0, p}), S_kp = S.view().block({0, k}, {0, p});
-                if (cuda::choose_inner_product(rows, k, p, ScalarKind::F32, Arithmetic::Native) !=
+                if (cuda::choose_inner_product(rows, k, p, ScalarKind::F32, Arithmetic::Native, tuning_of(g).kernels) !=
                     cuda::ProductKernel::FewColumns) {
                     const Matrix<double> exact = copy<double>(D_kp),
                                          scale = copy<double>(squares.view().block({0, k}, {0, p}));
@@ -1040,8 +1040,8 @@ TEST_F(GpuFewColumns, Updates) {
                 subtract_product<float>(g, gA.view(), gE.view(), gC.view());
                 const Matrix<float> found = gC.fetch(g);
                 const auto exact = D.view().block(these, {0, p});
-                if (cuda::choose_subtracted_product(rows, k, p, ScalarKind::F32, Arithmetic::Native) ==
-                    cuda::ProductKernel::FewColumns) {
+                if (cuda::choose_subtracted_product(rows, k, p, ScalarKind::F32, Arithmetic::Native,
+                                                    tuning_of(g).kernels) == cuda::ProductKernel::FewColumns) {
                     EXPECT_LE(rounding_error(found, exact, S.view().block(these, {0, p}), k), 1.0001);
                 } else {
                     const Matrix<double> scale = copy<double>(squares.view().block(these, {0, p}));

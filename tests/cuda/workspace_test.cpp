@@ -1,6 +1,7 @@
 // A plan's workspace is what its factorization takes of the GPU's memory beyond A.
 
 #include "../workspace_cases.hpp"
+#include "algorithms/one_matrix/plan.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
 
@@ -41,6 +42,18 @@ TYPED_TEST(GpuWorkspace, OfVeryTallMatricesIsWhatThePlanSays) { this->is_what_th
 TYPED_TEST(GpuWorkspace, OfTallMatricesIsWhatThePlanSays) { this->is_what_the_plan_says(aspects[1]); }
 TYPED_TEST(GpuWorkspace, OfSquaresIsWhatThePlanSays) { this->is_what_the_plan_says(aspects[2]); }
 TYPED_TEST(GpuWorkspace, OfWideMatricesIsWhatThePlanSays) { this->is_what_the_plan_says(aspects[3]); }
+
+/// Needs no GPU.
+TEST(GpuPlans, FitTheMultiprocessorsOfTheirGpu) {
+    for (const cuda::Kernels& kernels : {cuda::Kernels(), cuda::ampere_kernels}) {
+        const Tuning<Cuda> tuning(kernels);
+        const Plan pivoted = plan_for<float>(tuning, 20000, 20000, {.pivoting = Pivoting{.kind = Pivots::Randomized}});
+        EXPECT_LT((pivoted.panel_width + 8) * 20000 * 4, kernels.multiprocessors * kernels.shared_bytes);
+        // R, and a sum of 128×128 for two multiprocessors
+        const Plan projected = plan_for<double>(tuning, 100000, 256, {.method = ClassicalGramSchmidt{}});
+        EXPECT_NEAR(projected.workspace_bytes / (8 * 128 * 128) - 4, kernels.multiprocessors / 2, 1);
+    }
+}
 
 }  // namespace
 }  // namespace quoin::test

@@ -55,7 +55,7 @@ public:
         const Index n = field_.dimension();
         const std::size_t bytes = flow_bytes<T>(n);
         const bool in_shared = bytes <= static_cast<std::size_t>(ctx.state().kernels.shared_bytes);
-        const int blocks = flow_blocks<T>(X.cols, in_shared, ctx.state().multiprocessors);
+        const int blocks = flow_blocks<T>(X.cols, in_shared, ctx.state().kernels.multiprocessors);
         Arena::Frame frame(ctx);
         double* const end = frame.take<double>(n);
         unsigned char* const workspace =

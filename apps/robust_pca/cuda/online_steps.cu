@@ -74,7 +74,7 @@ template <class T>
 void products(Context<Cuda>& ctx, MatrixView<const T, Cuda> U, const T* x, double* h, double* c) {
     if (U.empty()) return;
     const auto blocks = static_cast<unsigned>(
-        std::min<Index>((U.rows + product_threads - 1) / product_threads, 8 * ctx.state().multiprocessors));
+        std::min<Index>((U.rows + product_threads - 1) / product_threads, 8 * ctx.state().kernels.multiprocessors));
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(U.cols * blocks);
     const dim3 grid(blocks, static_cast<unsigned>((U.cols + product_cols - 1) / product_cols));
@@ -180,7 +180,7 @@ template <class T, class LowRank>
 void find_quantiles(Context<Cuda>& ctx, MatrixView<const T, Cuda> M, LowRank L, EntryRules rules,
                     const RowRecords<T, Cuda>& rows) {
     const auto blocks = static_cast<unsigned>(std::min<Index>((M.rows + quantile_threads - 1) / quantile_threads,
-                                                              quantile_blocks * ctx.state().multiprocessors));
+                                                              quantile_blocks * ctx.state().kernels.multiprocessors));
     Arena::Frame frame(ctx);
     T* const workspace = frame.take<T>(Index(blocks) * quantile_threads * M.cols);
     launch(ctx.stream(), row_quantiles_kernel<T, LowRank>, {blocks, quantile_threads}, M, L, quantile_at(0.5, M.cols),

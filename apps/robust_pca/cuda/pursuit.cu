@@ -334,7 +334,7 @@ void update_multipliers_and_sparse(Context<D>& ctx, View<const T, D> X, View<con
     if (n > correct_max_cols) {
         update_wide<T>(ctx, X, P, by, sums.data, next_sums.data);
     } else {
-        const int blocks = correct_blocks(m, ctx.state().multiprocessors);
+        const int blocks = correct_blocks(m, ctx.state().kernels.multiprocessors);
         Arena::Frame frame(ctx);
         CorrectionSums* const parts = frame.take<CorrectionSums>(blocks);
         cuda::update_multipliers_and_sparse<T>(ctx, X, P, by, parts);

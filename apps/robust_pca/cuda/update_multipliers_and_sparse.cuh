@@ -202,7 +202,7 @@ template <class T>
 void update_multipliers_and_sparse(Context<Cuda>& ctx, MatrixView<const T, Cuda> X, MatrixView<const T, Cuda> P,
                                    const Correction<T>& by, CorrectionSums* parts) {
     const int n = static_cast<int>(X.cols);
-    const auto blocks = static_cast<unsigned>(correct_blocks(X.rows, ctx.state().multiprocessors));
+    const auto blocks = static_cast<unsigned>(correct_blocks(X.rows, ctx.state().kernels.multiprocessors));
     with_constant<1, correct_max_cols / 16>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;
         constexpr std::size_t bytes = sizeof(double) * 8 * col_tiles * (8 * col_tiles + 8);

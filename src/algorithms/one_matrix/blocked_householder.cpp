@@ -19,7 +19,7 @@ namespace {
 template <class T, class D>
 void factor_tall_panel(Context<D>& ctx, const Plan& plan, MatrixView<T, D> A, MatrixView<T, D> Tf,
                        OverlappedWork& overlapped) {
-    const Index m = A.rows, n = A.cols, most = Tuning<D>::max_top_cols(m, scalar_kind<T>);
+    const Index m = A.rows, n = A.cols, most = tuning_of(ctx).max_top_cols(m, scalar_kind<T>);
     if (n > most) {
         const Index half = (n + most - 1) / most / 2 * most;
         const Range left{0, half}, right{half, n};
@@ -76,7 +76,7 @@ void factor_blocked_householder(Context<D>& ctx, const Plan& plan, ForestView<T,
         return factor_one_panel<T, D>(ctx, plan, 0, forest.A, forest.panel_t(forest.panels[0]), nothing);
     }
     // columns that every panel updates; columns right of them pass all panels at the end
-    const bool wide_apart = count > 1 && !with_s && !panels_on_host && Tuning<D>::wide_part_at_once(m, n);
+    const bool wide_apart = count > 1 && !with_s && !panels_on_host && tuning_of(ctx).wide_part_at_once(m, n);
     const Index updated = wide_apart ? m : n;
     if (is_complex<T> && with_s) throw InvalidArgument("S and T of complex reflectors share no diagonal");
     std::optional<HostPanels<T, D>> host;

@@ -209,7 +209,7 @@ template <class T, class D>
 void triangle_of(Context<D>& ctx, Matrix<T, D>&& B, MatrixView<T, D> R) {
     const Index m = B.rows(), n = B.cols();
     const Plan plan =
-        householder_plan(m, n, std::min(n, Tuning<D>::panel_width(m, n, scalar_kind<T>, Arithmetic::Native)));
+        householder_plan(m, n, std::min(n, tuning_of(ctx).panel_width(m, n, scalar_kind<T>, Arithmetic::Native)));
     ReflectorForest<T, D> forest;
     lay_out_panels(ctx, plan, forest);
     forest.A = std::move(B);

@@ -72,11 +72,11 @@ void refuse_what_cannot_be(Index m, Index n, const Options& o, Method method) {
 /// Returns the arithmetic of the large products: the updates of the planned panels, or the projections of classical
 /// Gram-Schmidt.
 template <class T, class D>
-Arithmetic choose_arithmetic(const Plan& plan, Arithmetic wanted) {
+Arithmetic choose_arithmetic(const Tuning<D>& tuning, const Plan& plan, Arithmetic wanted) {
     if (wanted != Arithmetic::Auto) return wanted;
     const Index m = plan.rows, n = plan.cols;
-    const bool pays = (plan.method == Method::ClassicalGramSchmidt && Tuning<D>::corrected_projections_pay(m, n)) ||
-                      (plan.method == Method::BlockedHouseholder && !plan.q.full_t && Tuning<D>::corrected_pays(m, n));
+    const bool pays = (plan.method == Method::ClassicalGramSchmidt && tuning.corrected_projections_pay(m, n)) ||
+                      (plan.method == Method::BlockedHouseholder && !plan.q.full_t && tuning.corrected_pays(m, n));
     return corrected_products<T, D> && pays ? Arithmetic::Corrected : Arithmetic::Native;
 }
 
@@ -99,7 +99,7 @@ void require_batch(const char* what, const char* option, Index rows, Index width
 
 /// Chooses leaf_rows, domain_leaves and fan_in of the trees over panels of `width` columns.
 template <class T, class D>
-TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
+TreePlan choose_tree(const Tuning<D>& tuning, const Plan& plan, Index width, const TreeOptions& tree) {
     const Index m = plan.rows;
     TreePlan chosen;
     if (tree.leaf_rows > 0) {
@@ -109,7 +109,7 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         }
         chosen.leaf_rows = std::min(tree.leaf_rows, std::max(m, width));
     } else {
-        chosen.leaf_rows = Tuning<D>::leaf_rows(m, width, plan.scalar);
+        chosen.leaf_rows = tuning.leaf_rows(m, width, plan.scalar);
     }
     const Index leaves = std::max<Index>(1, (m + chosen.leaf_rows - 1) / chosen.leaf_rows);
     // rows of the level above the leaves of a tree of batches
@@ -121,13 +121,13 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
         // the stride of a level, up to leaves·fan_in, is an Index
         chosen.fan_in = std::min({tree.fan_in, std::max<Index>(2, leaves), std::numeric_limits<Index>::max() / leaves});
     } else {
-        chosen.fan_in = Tuning<D>::fan_in(above, width, plan.scalar);
+        chosen.fan_in = tuning.fan_in(above, width, plan.scalar);
     }
     if constexpr (Tuning<D>::has_batched_trees) {
         require_batch<T, D>("leaves", "leaf_rows", chosen.leaf_rows, width);
         require_batch<T, D>("nodes of a level", "fan_in", std::min(above, chosen.fan_in * width), width);
     } else {
-        chosen.domain_leaves = is_flat ? leaves : tree.fan_in > 0 ? 1 : Tuning<D>::domain_leaves(leaves);
+        chosen.domain_leaves = is_flat ? leaves : tree.fan_in > 0 ? 1 : tuning.domain_leaves(leaves);
         // a domain has at least as many rows as the panel columns
         chosen.domain_leaves = std::max(chosen.domain_leaves, (width + chosen.leaf_rows - 1) / chosen.leaf_rows);
     }
@@ -135,20 +135,20 @@ TreePlan choose_tree(const Plan& plan, Index width, const TreeOptions& tree) {
 }
 
 template <class D>
-void choose_gram_schmidt(Plan& plan, const MethodOptions& given) {
+void choose_gram_schmidt(const Tuning<D>& tuning, Plan& plan, const MethodOptions& given) {
     const Index n = std::max<Index>(1, plan.cols);
     const GramSchmidtPanel panel = plan.method == Method::ModifiedGramSchmidt ? GramSchmidtPanel::MGS
                                    : given.panel() == GramSchmidtPanel::Auto  ? Tuning<D>::gram_schmidt_panel
                                                                               : given.panel();
     plan.choices = GramSchmidtPlan{given.reorthogonalization(), panel};
-    const Index width = given.panel_width() > 0 ? given.panel_width() : Tuning<D>::gram_schmidt_width(plan.method);
+    const Index width = given.panel_width() > 0 ? given.panel_width() : tuning.gram_schmidt_width(plan.method);
     plan.panel_width = plan.inner_block = std::min(width, n);
 }
 
 /// Chooses the width of the last panels, which one launch factors. They follow panels with too many rows for that.
 template <class D>
-void choose_last_panels(const Plan& plan, HouseholderPlan& chosen) {
-    const Index rows = Tuning<D>::max_rows_in_strips(plan.scalar), before = plan.rows - rows,
+void choose_last_panels(const Tuning<D>& tuning, const Plan& plan, HouseholderPlan& chosen) {
+    const Index rows = tuning.max_rows_in_strips(plan.scalar), before = plan.rows - rows,
                 k = std::min(plan.rows, plan.cols);
     if (rows == 0 || before <= 0 || before >= k) return;
     chosen.last_rows = rows;
@@ -157,7 +157,7 @@ void choose_last_panels(const Plan& plan, HouseholderPlan& chosen) {
 
 /// Plans everything but the choice of the method and the costs.
 template <class T, class D>
-Plan laid_out(Index m, Index n, const Options& options, Method method, bool panels_on_host) {
+Plan laid_out(const Tuning<D>& tuning, Index m, Index n, const Options& options, Method method, bool panels_on_host) {
     const Index panel_width = options.method.panel_width();
     const Index k = std::min(m, n);
     Plan plan;
@@ -168,31 +168,31 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
     plan.method = method;
     refuse_what_cannot_be<T, D>(m, n, options, plan.method);
     if (auto& full_t = plan.q.full_t; full_t && full_t->route == FullTRoute::Auto) {
-        full_t->route = full_t->keep_s ? FullTRoute::Recurrence : Tuning<D>::full_t(m, k);
+        full_t->route = full_t->keep_s ? FullTRoute::Recurrence : tuning.full_t(m, k);
     }
     plan.check_finite = options.check_finite;
     plan.positive_diagonal = options.positive_diagonal;
     plan.verify = options.verify;
     const bool extends_t = plan.q.full_t && plan.q.full_t->route == FullTRoute::Recurrence;
     const bool by_tsqr = n <= Tuning<D>::max_tree_cols;
-    plan.arithmetic = choose_arithmetic<T, D>(plan, options.arithmetic);
+    plan.arithmetic = choose_arithmetic<T>(tuning, plan, options.arithmetic);
     plan.products = choose_products<T, D>(plan, options.arithmetic);
     const Index full = std::max<Index>(1, k);
-    const auto trees = [&](Index width) { return choose_tree<T, D>(plan, width, options.method.tree()); };
+    const auto trees = [&](Index width) { return choose_tree<T>(tuning, plan, width, options.method.tree()); };
     switch (plan.method) {
         case Method::BlockedHouseholder: {
             HouseholderPlan chosen;
             chosen.panels_on_host = panels_on_host && Tuning<D>::asynchronous;
-            plan.panel_width = std::min(
-                full, panel_width > 0         ? panel_width
-                      : chosen.panels_on_host ? Tuning<D>::host_panel_width(k)
-                                              : Tuning<D>::panel_width(m, k, plan.scalar, plan.arithmetic, extends_t));
-            if (panel_width == 0 && !chosen.panels_on_host && !extends_t) choose_last_panels<D>(plan, chosen);
+            plan.panel_width = std::min(full, panel_width > 0 ? panel_width
+                                              : chosen.panels_on_host
+                                                  ? tuning.host_panel_width(k)
+                                                  : tuning.panel_width(m, k, plan.scalar, plan.arithmetic, extends_t));
+            if (panel_width == 0 && !chosen.panels_on_host && !extends_t) choose_last_panels(tuning, plan, chosen);
             plan.inner_block = std::max(plan.panel_width, chosen.last_width);
             chosen.one_launch = panel_width == 0 && !panels_on_host && !plan.q.full_t &&
                                 SmallBatch<T, D>::pays_alone(m, n, options.arithmetic);
             chosen.reconstruct_rows =
-                chosen.panels_on_host ? 0 : Tuning<D>::reconstruct_rows(plan.panel_width, plan.scalar);
+                chosen.panels_on_host ? 0 : tuning.reconstruct_rows(plan.panel_width, plan.scalar);
             chosen.tree = trees(std::min(plan.panel_width, Tuning<D>::max_tree_cols));
             plan.choices = chosen;
             break;
@@ -200,20 +200,20 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
         case Method::CAQR:
             plan.panel_width = std::min(full, panel_width > 0 ? panel_width : Tuning<D>::tree_width);
             require_tree<D>("panel_width", plan.panel_width);
-            plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
+            plan.inner_block = tuning.inner_block(plan.panel_width);
             plan.choices = trees(plan.panel_width);
             break;
         case Method::ModifiedGramSchmidt:
-        case Method::ClassicalGramSchmidt: choose_gram_schmidt<D>(plan, options.method); return plan;
+        case Method::ClassicalGramSchmidt: choose_gram_schmidt(tuning, plan, options.method); return plan;
         case Method::TSQR:
             require_tree<D>("the number of columns of tsqr", full);
             plan.panel_width = full;
-            plan.inner_block = Tuning<D>::inner_block(full);
+            plan.inner_block = tuning.inner_block(full);
             plan.choices = trees(full);
             break;
         default: {
             plan.panel_width = by_tsqr ? full : Tuning<D>::tree_width;
-            plan.inner_block = Tuning<D>::inner_block(plan.panel_width);
+            plan.inner_block = tuning.inner_block(plan.panel_width);
             const bool falls_back = options.method == Method::Auto;
             plan.choices = CholeskyPlan{!falls_back ? Method::Auto
                                         : by_tsqr   ? Method::TSQR
@@ -226,28 +226,28 @@ Plan laid_out(Index m, Index n, const Options& options, Method method, bool pane
 
 /// Returns the plan of least modelled time among the methods that `Auto` compares.
 template <class T, class D>
-Plan cheapest_plan(Index m, Index n, const Options& options, Choice choice) {
+Plan cheapest_plan(const Tuning<D>& tuning, Index m, Index n, const Options& options, Choice choice) {
     const std::span<const Method> methods = compared_methods<D>(m, n, scalar_kind<T>, options.q);
-    if (methods.size() == 1) return laid_out<T, D>(m, n, options, methods[0], choice.panels_on_host);
+    if (methods.size() == 1) return laid_out<T>(tuning, m, n, options, methods[0], choice.panels_on_host);
     const StepTimes& times =
-        choice.built_in ? Tuning<D>::built_in_step_times(scalar_kind<T>) : Tuning<D>::step_times(scalar_kind<T>);
+        choice.built_in ? tuning.built_in_step_times(scalar_kind<T>) : tuning.step_times(scalar_kind<T>);
     Plan best;
     double least = std::numeric_limits<double>::infinity();
     for (const Method method : methods) {
-        Plan plan = laid_out<T, D>(m, n, options, method, choice.panels_on_host);
+        Plan plan = laid_out<T>(tuning, m, n, options, method, choice.panels_on_host);
         const double time = modelled_time(plan, times);
         if (time < least) {
             least = time;
             best = std::move(plan);
         }
     }
-    best.tuning = choice.built_in ? 0 : Tuning<D>::table_id();
+    best.tuning = choice.built_in ? 0 : tuning.table_id();
     return best;
 }
 
 template <class T, class D>
-Plan chosen_plan(Index m, Index n, const Options& options, Choice choice) {
-    const auto by = [&](Method method) { return laid_out<T, D>(m, n, options, method, choice.panels_on_host); };
+Plan chosen_plan(const Tuning<D>& tuning, Index m, Index n, const Options& options, Choice choice) {
+    const auto by = [&](Method method) { return laid_out<T>(tuning, m, n, options, method, choice.panels_on_host); };
     if (options.method != Method::Auto) return by(options.method);
     const auto [panel_width, tree] = std::get<Auto>(options.method);
     if (tree.fan_in > 0 || tree.leaf_rows > 0) {
@@ -256,16 +256,16 @@ Plan chosen_plan(Index m, Index n, const Options& options, Choice choice) {
     }
     if (panel_width > 0 || n == 0) return by(Method::BlockedHouseholder);
     if constexpr (Tuning<D>::has_step_times) {
-        return cheapest_plan<T, D>(m, n, options, choice);
+        return cheapest_plan<T>(tuning, m, n, options, choice);
     } else {
         Options formed = options;
         if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
-        const bool by_gram = (formed.q.full_t || !Tuning<D>::cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&
-                             (formed.q == QForm::Reflectors ? Tuning<D>::reconstruction_pays(m, n, scalar_kind<T>)
-                                                            : Tuning<D>::tall(m, n, scalar_kind<T>));
+        const bool by_gram = (formed.q.full_t || !tuning.cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&
+                             (formed.q == QForm::Reflectors ? tuning.reconstruction_pays(m, n, scalar_kind<T>)
+                                                            : tuning.tall(m, n, scalar_kind<T>));
         // trees have no full T
-        const Method tall = formed.q.full_t ? Method::CholeskyQR2 : Tuning<D>::tall_method(n, scalar_kind<T>);
-        return laid_out<T, D>(m, n, formed, by_gram ? tall : Method::BlockedHouseholder, choice.panels_on_host);
+        const Method tall = formed.q.full_t ? Method::CholeskyQR2 : tuning.tall_method(n, scalar_kind<T>);
+        return laid_out<T>(tuning, m, n, formed, by_gram ? tall : Method::BlockedHouseholder, choice.panels_on_host);
     }
 }
 
@@ -303,55 +303,56 @@ void refuse_pivoting(Index m, Index n, const Options& o) {
 
 /// Plans a QR with column pivoting, but for its costs.
 template <class T, class D>
-Plan pivoted_plan(Index m, Index n, Options options) {
+Plan pivoted_plan(const Tuning<D>& tuning, Index m, Index n, Options options) {
     refuse_pivoting(m, n, options);
     PivotPlan pivoting{*options.pivoting};
     const Index most = pivoting.max_rank > 0 ? pivoting.max_rank : std::min(m, n);
     const bool has_shape = options.method.panel_width() > 0 || !(options.method.tree() == TreeOptions{});
     if (pivoting.kind == Pivots::Auto) {
         const bool is_seeded = pivoting.seed != 0;
-        pivoting.kind = Tuning<D>::greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
+        pivoting.kind = tuning.greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
     }
     const bool r_alone = options.q == QForm::None;
     pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 && n <= Tuning<D>::max_sketch_cols &&
-                            (r_alone || !pivoting.has_limit()) && m >= Tuning<D>::pivots_first_aspect(r_alone) * n;
+                            (r_alone || !pivoting.has_limit()) && m >= tuning.pivots_first_aspect(r_alone) * n;
     if (!pivoting.chosen_first) {
         const bool greedy = pivoting.kind == Pivots::Greedy;
         const Index given = options.method.panel_width();
         const Index width = given > 0 || pivoting.kind == Pivots::Strong
                                 ? given
-                                : Tuning<D>::pivoted_width(greedy, n, most, pivoting.max_rank > 0, scalar_kind<T>);
+                                : tuning.pivoted_width(greedy, n, most, pivoting.max_rank > 0, scalar_kind<T>);
         options.method = BlockedHouseholder{width, options.method.tree()};
         if (options.q.full_t) options.q.full_t->route = FullTRoute::Joined;
     }
-    Plan plan = chosen_plan<T, D>(m, n, options, {});
+    Plan plan = chosen_plan<T>(tuning, m, n, options, {});
     plan.pivoting = pivoting;
     return plan;
 }
 
 template <class T, class D>
-Plan plan_of(Index m, Index n, const Options& options, Choice choice) {
+Plan plan_of(const Tuning<D>& tuning, Index m, Index n, const Options& options, Choice choice) {
     detail::checked_bytes(m, n, sizeof(T));
-    Plan plan = options.pivoting ? pivoted_plan<T, D>(m, n, options) : chosen_plan<T, D>(m, n, options, choice);
+    Plan plan =
+        options.pivoting ? pivoted_plan<T>(tuning, m, n, options) : chosen_plan<T>(tuning, m, n, options, choice);
     count_costs(plan);
-    plan.workspace_bytes = workspace_bytes<T, D>(plan);
+    plan.workspace_bytes = workspace_bytes<T>(tuning, plan);
     return plan;
 }
 
 }  // namespace
 
 template <class T, class D>
-Plan plan_qr(const Context<D>&, Index m, Index n, Options options) {
-    return plan_of<T, D>(m, n, options, {});
+Plan plan_for(const Tuning<D>& tuning, Index m, Index n, const Options& options, bool built_in) {
+    return plan_of<T>(tuning, m, n, options, {.built_in = built_in});
 }
 
 template <class T, class D>
-Plan plan_by_built_in_times(const Context<D>&, Index m, Index n, const Options& options) {
-    return plan_of<T, D>(m, n, options, {.built_in = true});
+Plan plan_qr(const Context<D>& ctx, Index m, Index n, Options options) {
+    return plan_for<T>(tuning_of(ctx), m, n, options);
 }
 
 template <class T, class D>
-Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Options options) {
+Plan study::plan_with_panels_on_host(const Context<D>& ctx, Index m, Index n, Options options) {
     const bool by_tsqr = options.method == Method::CAQR;
     if ((by_tsqr || options.method == Method::Auto) && options.method.tree() == TreeOptions{})
         options.method = BlockedHouseholder{options.method.panel_width()};
@@ -360,7 +361,7 @@ Plan study::plan_with_panels_on_host(const Context<D>&, Index m, Index n, Option
             "panels on the host are by householder, or by caqr without options of trees, and the method is {}",
             to_string(options.method)));
     }
-    Plan plan = plan_of<T, D>(m, n, options, {.panels_on_host = true});
+    Plan plan = plan_of<T>(tuning_of(ctx), m, n, options, {.panels_on_host = true});
     HouseholderPlan& chosen = std::get<HouseholderPlan>(plan.choices);
     if (by_tsqr && chosen.panels_on_host) chosen.reconstruct_rows = 1;
     return plan;
@@ -445,9 +446,9 @@ std::string to_string(const Plan& plan) {
     return text;
 }
 
-#define QUOIN_INSTANTIATE(T, D)                                                                  \
-    template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options);                       \
-    template Plan plan_by_built_in_times<T, D>(const Context<D>&, Index, Index, const Options&); \
+#define QUOIN_INSTANTIATE(T, D)                                                         \
+    template Plan plan_for<T, D>(const Tuning<D>&, Index, Index, const Options&, bool); \
+    template Plan plan_qr<T, D>(const Context<D>&, Index, Index, Options);              \
     template Plan study::plan_with_panels_on_host<T, D>(const Context<D>&, Index, Index, Options);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE

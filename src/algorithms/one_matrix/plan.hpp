@@ -27,7 +27,7 @@ inline constexpr bool corrected_products = Tuning<D>::corrected_products&& Scala
 void count_costs(Plan& plan);
 /// Returns the bytes of memory on D that the factorization takes beyond A, by one thread of the host.
 template <class T, class D>
-double workspace_bytes(const Plan& plan);
+double workspace_bytes(const Tuning<D>& tuning, const Plan& plan);
 /// Returns the time of the plan by the times of its steps, in ns of one core: the factorization, the work that `q`
 /// requires, and, for QForm::Any, QᵀC. C has A's number of columns, at most 16.
 double modelled_time(const Plan& plan, const StepTimes& times);
@@ -45,9 +45,9 @@ std::span<const Method> compared_methods(Index m, Index n, ScalarKind scalar, QF
     return all.first(q == QForm::Reflectors ? 2 : 4).subspan(tall ? 0 : 1);
 }
 
-/// Returns the plan of plan_qr without the user's table of times. Ranks, whose machines may have different tables,
-/// choose by it.
+/// Returns the plan of plan_qr for a device that need not be here; if `built_in`, without the user's table of times.
+/// Ranks, whose machines may have different tables, choose so.
 template <class T, class D>
-Plan plan_by_built_in_times(const Context<D>& ctx, Index m, Index n, const Options& options);
+Plan plan_for(const Tuning<D>& tuning, Index m, Index n, const Options& options, bool built_in = false);
 
 }  // namespace quoin

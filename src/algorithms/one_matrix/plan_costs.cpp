@@ -248,8 +248,9 @@ namespace {
 template <class T, class D>
 class Workspace {
 public:
-    explicit Workspace(const Plan& plan)
-        : plan_(plan),
+    Workspace(const Tuning<D>& tuning, const Plan& plan)
+        : kernel_{tuning},
+          plan_(plan),
           m_(number(plan.rows)),
           n_(number(plan.cols)),
           k_(std::min(m_, n_)),
@@ -272,7 +273,6 @@ public:
     }
 
 private:
-    using Kernel = KernelWorkspace<D>;
     static constexpr bool on_host = !Tuning<D>::asynchronous;
     static constexpr double sum = double(sizeof(Sum<T, D>)) / sizeof(T);  // entries that a sum over rows takes
 
@@ -288,7 +288,7 @@ private:
     }
     /// Partial sums of AᵀB on the host, for n columns of A, in chunks of at least `least` rows, and p of B.
     double partial_sums(Index least, double n, double p) const {
-        return std::ceil(m_ / number(Tuning<D>::rows_of_chunk(plan_.rows, std::max<Index>(1, least)))) * n * p;
+        return std::ceil(m_ / number(kernel_.tuning.rows_of_chunk(plan_.rows, std::max<Index>(1, least)))) * n * p;
     }
     /// Partial sums of a product of n and p columns.
     double partial_sums(double n, double p) const {
@@ -326,17 +326,17 @@ private:
             double part = k_;
             while (part > number(Tuning<D>::copied_width)) part /= 2;
             const Index right = std::min(plan_.cols, Tuning<D>::wy_block), left = std::min(plan_.cols, 2 * right);
-            const double sums = Kernel::inner_product(plan_.rows, left, right, plan_.scalar, Arithmetic::Native);
+            const double sums = kernel_.inner_product(plan_.rows, left, right, plan_.scalar, Arithmetic::Native);
             return std::max({sums / sizeof(T), (k_ + number(right)) * number(right), keep_s ? (m_ + part) * part : 0});
         }
     }
     /// Updates by panels of `width` columns; on a GPU the next panel beside them.
     double arena_of_panels(double width) const {
         if constexpr (on_host) {
-            const bool collide = Tuning<D>::columns_collide(plan_.rows * Index{sizeof(T)});
-            return collide ? number(Tuning<D>::rows_apart(plan_.rows, sizeof(T))) * width : 0;
+            const bool collide = kernel_.tuning.columns_collide(plan_.rows * Index{sizeof(T)});
+            return collide ? number(kernel_.tuning.rows_apart(plan_.rows, sizeof(T))) * width : 0;
         } else {
-            const double panel = Kernel::panel(plan_.rows, static_cast<Index>(width), plan_.scalar) / sizeof(T);
+            const double panel = kernel_.panel(plan_.rows, static_cast<Index>(width), plan_.scalar) / sizeof(T);
             if (plan_.q.full_t && plan_.q.full_t->route == FullTRoute::Recurrence) return panel + (m_ + n_) * width;
             const auto& pivoting = plan_.pivoting;
             // greedy pivots update nothing before Q is formed
@@ -346,7 +346,7 @@ private:
             for_each_sampled(columns.count(), [&](Index i, double) {
                 const Range here = columns[i];
                 const auto add = [&](Index cols) {
-                    update = std::max(update, Kernel::update(plan_.rows - here.begin, here.size(), cols, plan_.scalar,
+                    update = std::max(update, kernel_.update(plan_.rows - here.begin, here.size(), cols, plan_.scalar,
                                                              plan_.arithmetic));
                 };
                 // the next panel's columns first, without pivots
@@ -410,7 +410,7 @@ private:
         double later = reflectors() ? reconstruction() : 0, arena = partial_sums(plan_.cols, n_, n_);
         if (plan_.method == Method::RandomizedCholeskyQR) {
             later = std::max(later, sum * held(std::min(m_, 4 * n_) * n_));
-            const double chunk = number(Tuning<D>::sketch_chunk_rows(plan_.rows, plan_.cols));
+            const double chunk = number(kernel_.tuning.sketch_chunk_rows(plan_.rows, plan_.cols));
             if (m_ >= 4 * n_) arena = std::max(arena, std::ceil(m_ / chunk) * 4 * n_ * n_);
         }
         return matrices + later + held(arena);
@@ -423,11 +423,11 @@ private:
         const bool one_pass = !sketched && CommonTuning::norm_proves_one_pass(m, n);
         // R, T, and the triangles of the passes
         const double matrices = (1 + (reflectors() ? 1 : 0) + (one_pass ? 1 : 2) * sum) * square_;
-        const double solution = one_pass && !stores_q ? 0 : Kernel::gram_of_solution(m, n, plan_.scalar, stores_q);
-        const double arena = std::max({Kernel::cholesky(n, sketched), Kernel::gram(m, n, plan_.scalar), solution});
+        const double solution = one_pass && !stores_q ? 0 : kernel_.gram_of_solution(m, n, plan_.scalar, stores_q);
+        const double arena = std::max({kernel_.cholesky(n, sketched), kernel_.gram(m, n, plan_.scalar), solution});
         // U, an LU, its triangle and Tᵀ
         const double later = reflectors() ? (3 + sum) * square_ : 0;
-        const double sketch = !sketched ? 0 : sum * std::min(m_, 4 * n_) * n_ + Kernel::sketch(m, n) / sizeof(T);
+        const double sketch = !sketched ? 0 : sum * std::min(m_, 4 * n_) * n_ + kernel_.sketch(m, n) / sizeof(T);
         return matrices + std::max(later + arena / sizeof(T), sketch);
     }
 
@@ -452,8 +452,8 @@ private:
             for (double n = n_; n > nb_; n = left_of(n)) {
                 const Index m = plan_.rows, right = static_cast<Index>(n - left_of(n)),
                             left = modified ? plan_.panel_width : static_cast<Index>(left_of(n));
-                most = std::max(most, modified ? Kernel::inner_product(m, left, right, plan_.scalar, Arithmetic::Native)
-                                               : Kernel::projection(m, left, right, plan_.scalar, plan_.arithmetic));
+                most = std::max(most, modified ? kernel_.inner_product(m, left, right, plan_.scalar, Arithmetic::Native)
+                                               : kernel_.projection(m, left, right, plan_.scalar, plan_.arithmetic));
             }
             return most / sizeof(T);
         }
@@ -468,12 +468,12 @@ private:
             // the pivots of R, or of a sketch of 4n rows, while the arena keeps its sums
             double chosen = (strong ? 4 : 2) * square_;
             if (pivoting.kind == Pivots::Randomized && plan_.q != QForm::None) chosen = 4 * sum * square_;
-            return Workspace(without).entries() + chosen;
+            return Workspace(kernel_.tuning, without).entries() + chosen;
         }
         const double Tf = held(pivoted_width() * k_);
         double chosen = 0;
         if (strong) {
-            const double sums = Tuning<D>::tall(plan_.rows, plan_.cols, plan_.scalar)
+            const double sums = kernel_.tuning.tall(plan_.rows, plan_.cols, plan_.scalar)
                                     ? 3 * square_ + held(partial_sums(plan_.cols, n_, n_))
                                     : held(m_ * n_) + square_;
             chosen = std::max({sums, 3 * square_, last_rows()});
@@ -503,7 +503,7 @@ private:
             Plan without = plan_;
             without.pivoting.reset();
             const double sketch = 2 * sum * std::min(m_, 4 * n_) * n_;
-            return std::max(Workspace(without).entries(),
+            return std::max(Workspace(kernel_.tuning, without).entries(),
                             pivoting.kind == Pivots::Randomized ? sketch : r_alone() + square_);
         }
         double chosen = 0;
@@ -512,7 +512,7 @@ private:
         } else if (pivoting.kind == Pivots::Greedy) {
             chosen = nb_ * n_;
         } else {
-            const double product = Kernel::inner_product(plan_.rows, static_cast<Index>(pivoted_width()) + 8,
+            const double product = kernel_.inner_product(plan_.rows, static_cast<Index>(pivoted_width()) + 8,
                                                          plan_.cols, plan_.scalar, plan_.arithmetic);
             // the arena keeps the larger of its products
             return Tf + std::max(product / sizeof(T), arena_of_panels(nb_)) +
@@ -525,11 +525,12 @@ private:
         Plan alone = plan_;
         alone.pivoting.reset();
         alone.q = QForm::None;
-        const bool tall = Tuning<D>::tall(plan_.rows, plan_.cols, plan_.scalar);
+        const bool tall = kernel_.tuning.tall(plan_.rows, plan_.cols, plan_.scalar);
         alone.method = tall ? Method::CholeskyQR2 : Method::BlockedHouseholder;
-        return Workspace(alone).entries() + (tall ? 0 : m_ * n_);
+        return Workspace(kernel_.tuning, alone).entries() + (tall ? 0 : m_ * n_);
     }
 
+    const KernelWorkspace<D> kernel_;
     const Plan& plan_;
     double m_, n_, k_, nb_;
     double square_;  // R
@@ -538,11 +539,11 @@ private:
 }  // namespace
 
 template <class T, class D>
-double workspace_bytes(const Plan& plan) {
-    return sizeof(T) * Workspace<T, D>(plan).entries();
+double workspace_bytes(const Tuning<D>& tuning, const Plan& plan) {
+    return sizeof(T) * Workspace<T, D>(tuning, plan).entries();
 }
 
-#define QUOIN_INSTANTIATE(T, D) template double workspace_bytes<T, D>(const Plan&);
+#define QUOIN_INSTANTIATE(T, D) template double workspace_bytes<T, D>(const Tuning<D>&, const Plan&);
 QUOIN_FOR_EACH_TYPE(QUOIN_INSTANTIATE)
 #undef QUOIN_INSTANTIATE
 

@@ -99,7 +99,7 @@ template <class T, class D>
 Plan plan_over_ranks(const Context<D>& ctx, Index m, Index n, Options options) {
     const bool wide = std::min(m, n) > Tuning<D>::max_tree_cols;
     if (!wide || options.method != Method::TSQR) {
-        const Plan plan = plan_by_built_in_times<T>(ctx, m, n, options);
+        const Plan plan = plan_for<T>(tuning_of(ctx), m, n, options, true);
         if (is_cholesky(plan.method)) return plan;
     }
     if (wide) {

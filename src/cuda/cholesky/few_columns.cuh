@@ -157,7 +157,7 @@ void few_columns(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& factor
     const Index m = A.rows;
     const int n = static_cast<int>(A.cols);
     with_constant<1, few_cols>(n, [&](auto cols) {
-        const auto grid = static_cast<unsigned>(few_columns_grid<T>(m, n, ctx.state().multiprocessors));
+        const auto grid = static_cast<unsigned>(few_columns_grid<T>(m, n, ctx.state().kernels.multiprocessors));
         launch(ctx.stream(), few_columns_kernel<T, cols>, {grid, few_threads(cols), 0}, m, A.data, A.ld, A.by_rows,
                factors, X.data, X.ld, parts, certificate);
     });

@@ -208,7 +208,7 @@ void narrow(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& factors, Ma
         constexpr int slot_bytes = narrow_warps * narrow_slots * 8 * col_tiles * narrow_ld<T> * int(sizeof(T));
         static_assert(unit_count(col_tiles, fused_height) * 128 * int(sizeof(double)) <= slot_bytes);
         const std::size_t bytes = sizeof(double) * 64 * factors.count * factor_block_count(col_tiles) + slot_bytes;
-        const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, ctx.state().multiprocessors));
+        const auto grid = static_cast<unsigned>(narrow_grid<T>(m, n, ctx.state().kernels.multiprocessors));
         const auto kernel = A.by_rows ? narrow_kernel<T, col_tiles, true> : narrow_kernel<T, col_tiles, false>;
         launch(ctx.stream(), kernel, {grid, narrow_warps * 32, bytes}, m, n, A.data, A.ld, factors, X.data, X.ld, parts,
                certificate);

@@ -60,7 +60,7 @@ void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> 
         return for_each_element(ctx, B.rows, B.cols,
                                 [=] __device__(Index i, Index j) { B.data[i + j * B.ld] = A.data[i + j * A.ld]; });
     }
-    const SketchGrid grid(A.rows, n, ctx.state().multiprocessors, ctx.state().kernels.shared_bytes - 3072);
+    const SketchGrid grid(A.rows, n, ctx.state().kernels.multiprocessors, ctx.state().kernels.shared_bytes - 3072);
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(grid.parts * B.rows * B.cols);
     cuda::sketch<T>(ctx, A, seed, grid, parts);

@@ -26,7 +26,7 @@ using namespace cuda;
 constexpr Index slab_rows = Tuning<Cuda>::solved_rows;
 
 /// Rows of the scratch block: four rounds of tiles for every warp.
-Index scratch_rows(Context<Cuda>& ctx) { return Index(ctx.state().multiprocessors) * solve_warps * 16 * 4; }
+Index scratch_rows(Context<Cuda>& ctx) { return Index(ctx.state().kernels.multiprocessors) * solve_warps * 16 * 4; }
 
 /// Blocks of the fused pass, and so parts.
 template <class T>
@@ -40,7 +40,7 @@ template <class T>
 Index longest_sum(Index m, int n, int factors, const Context<Cuda>::State& state) {
     const GramKernel kernel = choose_gram(n, factors, scalar_kind<T>, state.kernels);
     const bool is_few = kernel == GramKernel::ThreadPerRow, is_fused = kernel < GramKernel::Slabs;
-    const int multiprocessors = state.multiprocessors;
+    const int multiprocessors = state.kernels.multiprocessors;
     const Index blocks = is_fused ? fused_grid<T>(m, n, multiprocessors) : GramGrid(m, n, multiprocessors).blocks;
     const Index at_a_time = is_few ? vector_size<T> : is_fused ? narrow_rows<T> : gram_rows;
     const Index accumulators = is_few ? few_threads(n) : is_fused ? narrow_warps : 1;
@@ -53,7 +53,7 @@ Index longest_sum(Index m, int n, int factors, const Context<Cuda>::State& state
 template <class T>
 void by_one_pass(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& Y, MatrixView<T, Cuda> X,
                  MatrixView<double, Cuda> G, CertificateView<Cuda> certificate) {
-    const int n = static_cast<int>(A.cols), parts = fused_grid<T>(A.rows, n, ctx.state().multiprocessors);
+    const int n = static_cast<int>(A.cols), parts = fused_grid<T>(A.rows, n, ctx.state().kernels.multiprocessors);
     Arena::Frame frame(ctx);
     double* const sums = G.data ? frame.take<double>(parts * part_size(ceil_div(n, 8), fused_height)) : nullptr;
     const auto pass = n <= few_cols ? few_columns<T> : narrow<T>;
@@ -74,7 +74,7 @@ void by_kernels(Context<Cuda>& ctx, InputView<T, Cuda> input, const Factors& Y, 
     if (is_fused_pass(n, Y.count, scalar_kind<T>, kernels)) return by_one_pass<T>(ctx, input, Y, X, G, certificate);
     const MatrixView<const T, Cuda> A = input.stored();
     Arena::Frame frame(ctx);
-    const GramGrid grid(m, static_cast<int>(n), ctx.state().multiprocessors);
+    const GramGrid grid(m, static_cast<int>(n), ctx.state().kernels.multiprocessors);
     double* const parts = G.data ? frame.take<double>(grid.parts_size()) : nullptr;
     const auto factor = [&](int i) { return MatrixView<const double, Cuda>{Y.data[i], n, n, Y.ld[i]}; };
     const bool corrected =

@@ -433,7 +433,7 @@ inline void solve_corrected(Context<Cuda>& ctx, MatrixView<const float, Cuda> A,
     with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
         using Solve = SolveCorrected<squares>;
         const auto blocks =
-            static_cast<unsigned>(std::min<Index>(ctx.state().multiprocessors, ceil_div(A.rows, Index(64))));
+            static_cast<unsigned>(std::min<Index>(ctx.state().kernels.multiprocessors, ceil_div(A.rows, Index(64))));
         launch(ctx.stream(), solve_corrected_kernel<squares>,
                {blocks, Solve::threads, corrected::aligned_shared_bytes<Solve>}, A.rows, n, A.data, A.ld,
                static_cast<const CorrectedFactor<squares>*>(halves), X.data, X.ld, certificate, max_condition);

@@ -104,7 +104,7 @@ void solve_right(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, MatrixView<con
                  MatrixView<T, Cuda> X, const Certificate* certificate, double others_condition) {
     const int n = static_cast<int>(A.cols);
     const auto blocks =
-        static_cast<unsigned>(std::min<Index>(ctx.state().multiprocessors, ceil_div(A.rows, Index(16))));
+        static_cast<unsigned>(std::min<Index>(ctx.state().kernels.multiprocessors, ceil_div(A.rows, Index(16))));
     with_constant<3, 12>(ceil_div(n, 16), [&](auto pairs) {
         constexpr int col_tiles = 2 * pairs;
         constexpr std::size_t bytes = sizeof(double) * 64 * factor_block_count(col_tiles);

@@ -75,8 +75,8 @@ __global__ void __launch_bounds__(chunk_threads) sum_blocks_kernel(int count, co
 template <class F, class Join, class Out>
 void over_chunks(Context<Cuda>& ctx, Index m, Index n, F f, Join join, Out out) {
     const Index chunks = (m + chunk_rows - 1) / chunk_rows;
-    const int blocks =
-        static_cast<int>(std::min<Index>(chunks * n, Index(ctx.state().multiprocessors) * (2048 / chunk_threads)));
+    const int blocks = static_cast<int>(
+        std::min<Index>(chunks * n, Index(ctx.state().kernels.multiprocessors) * (2048 / chunk_threads)));
     Arena::Frame frame(ctx);
     Triple* const parts = frame.take<Triple>(std::max(1, blocks));
     if (blocks > 0) {

@@ -34,7 +34,7 @@ void orthonormalize_columns(Context<D>& ctx, View<T, D> A, View<T, D> R, bool co
     if (n == 0) return;
     Arena::Frame frame(ctx);
     // two blocks a multiprocessor, of whole rounds of their threads
-    const Index share = (m + 2 * ctx.state().multiprocessors - 1) / (2 * ctx.state().multiprocessors);
+    const Index share = (m + 2 * ctx.state().kernels.multiprocessors - 1) / (2 * ctx.state().kernels.multiprocessors);
     const Index h = std::max<Index>(1, (share + sweep_threads - 1) / sweep_threads) * sweep_threads;
     const auto blocks = static_cast<unsigned>((m + h - 1) / h);
     const ColumnSquares* const above = find_squares<T>(ctx, frame, R, k, false);

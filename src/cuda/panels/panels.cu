@@ -177,7 +177,7 @@ void form_gram(Context<Cuda>& ctx, MatrixView<const T, Cuda> V, MatrixView<T, Cu
     multiply_transposed<T>(ctx, L, L, G, rest.rows > 0);
 }
 
-/// A = H R as strips make it, in one launch, by at most `multiprocessors` of the device.
+/// A = H R as strips make it, in one launch, by at most `multiprocessors` of the device (0: all).
 template <class T>
 void factor_in_strips(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, Cuda> Tf, Index multiprocessors) {
     const auto size = strips::size_of<T>(strip_row(A.rows, scalar_kind<T>, ctx.state().kernels), 1, A.rows, A.cols);
@@ -207,12 +207,11 @@ void factor_by_library(Context<Cuda>& ctx, MatrixView<T, Cuda> A, MatrixView<T, 
 template <class T, class D>
 void factor_panel(Context<D>& ctx, View<T, D> A, View<T, D> Tf, Index columns_beside) {
     if (A.empty()) return;
-    const Index all = ctx.state().multiprocessors;
-    switch (choose_panel(A.rows, scalar_kind<T>, ctx.state().kernels)) {
+    const Tuning<Cuda>& tuning = ctx.state().tuning;
+    switch (choose_panel(A.rows, scalar_kind<T>, tuning.kernels)) {
         case PanelKernel::Strips:
             factor_in_strips<T>(
-                ctx, A, Tf,
-                columns_beside > 0 ? Tuning<Cuda>::beside_an_update(all, scalar_kind<T>, A.cols, columns_beside) : all);
+                ctx, A, Tf, columns_beside > 0 ? tuning.beside_an_update(scalar_kind<T>, A.cols, columns_beside) : 0);
             break;
         case PanelKernel::Plain: factor_by_library<T>(ctx, A, Tf);
     }

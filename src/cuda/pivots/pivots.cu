@@ -19,7 +19,7 @@ using namespace cuda;
 /// Blocks that share n columns: each has at least one for every warp.
 unsigned blocks_for(Context<Cuda>& ctx, Index n) {
     return static_cast<unsigned>(
-        std::clamp<Index>((n + pivot_warps - 1) / pivot_warps, 1, ctx.state().multiprocessors));
+        std::clamp<Index>((n + pivot_warps - 1) / pivot_warps, 1, ctx.state().kernels.multiprocessors));
 }
 
 constexpr int move_threads = 256, moved_rows = 32;

@@ -30,7 +30,8 @@ Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
                                    ? 2.0 * double(count) * double(X.n) * double(p) * sizeof(float) / tile_time_bytes
                                    : 0,
                      time =
-                         double(ceil_div(blocks * count, Index(ctx.state().multiprocessors)) * (each + fill)) + written;
+                         double(ceil_div(blocks * count, Index(ctx.state().kernels.multiprocessors)) * (each + fill)) +
+                         written;
         if (parts > 1 && time >= least) continue;
         best = each;
         least = time;
@@ -42,7 +43,7 @@ Index tiles_of_part(Context<Cuda>& ctx, const Image& X, Index p) {
 /// first reads W, which takes the time of two tiles. Blocks of another stream wait for the end of a block.
 Index tiles_of_block(Context<Cuda>& ctx, Index tiles, Index p) {
     constexpr Index max_tiles = 32;
-    const Index processors = ctx.state().multiprocessors, cols = ceil_div(p, Index(corrected::p_block)),
+    const Index processors = ctx.state().kernels.multiprocessors, cols = ceil_div(p, Index(corrected::p_block)),
                 waves = ceil_div(ceil_div(tiles, max_tiles) * cols, processors);
     return ceil_div(tiles, std::max<Index>(1, waves * processors / cols));
 }

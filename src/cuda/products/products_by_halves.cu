@@ -88,7 +88,7 @@ void make_halves(Context<Cuda>& ctx, const Form& form, MatrixView<const float, C
 const unsigned* find_largest(Context<Cuda>& ctx, Arena::Frame& frame, MatrixView<const float, Cuda> A) {
     unsigned* const largest = frame.take<unsigned>(1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(largest, 0, sizeof(unsigned), ctx.stream()));
-    const Index blocks = 16 * ctx.state().multiprocessors;
+    const Index blocks = 16 * ctx.state().kernels.multiprocessors;
     const Index x = std::clamp<Index>((A.rows + 4 * element_threads - 1) / (4 * element_threads), 1, blocks);
     const dim3 grid(static_cast<unsigned>(x), static_cast<unsigned>(std::clamp<Index>(blocks / x, 1, A.cols)));
     launch(ctx.stream(), largest_bits_kernel, {grid, element_threads}, A, largest);
@@ -128,12 +128,12 @@ private:
     static bool choose_parts(Context<Cuda>& ctx, const Form& form, Index m, Index n, Index p) {
         const Index shortest = form.slots == 3 ? run_rows : rounded_run;
         const bool fit = (m + shortest - 1) / shortest * n * p * Index(sizeof(float)) <= max_bytes;
-        return fit && (form.slots == 3 || tiles(n, p) < 2 * ctx.state().multiprocessors);
+        return fit && (form.slots == 3 || tiles(n, p) < 2 * ctx.state().kernels.multiprocessors);
     }
     static Index longest(Context<Cuda>& ctx, const Form& form, bool parts, Index m, Index n, Index p) {
         if (form.slots == 3) return parts ? run_rows : Tuned::long_run_rows;
         if (!parts) return rounded_run;
-        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().multiprocessors), Tuned::min_rounded_run,
+        return std::clamp<Index>(m * tiles(n, p) / (2 * ctx.state().kernels.multiprocessors), Tuned::min_rounded_run,
                                  rounded_run);
     }
 };

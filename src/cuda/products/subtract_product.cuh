@@ -104,7 +104,7 @@ inline void subtract_product(Context<Cuda>& ctx, MatrixView<const float, Cuda> A
                              MatrixView<float, Cuda> C) {
     const int k = static_cast<int>(A.cols), p = static_cast<int>(C.cols);
     const auto blocks = static_cast<unsigned>(
-        std::min<Index>(ctx.state().multiprocessors, ceil_div(C.rows, Index(subtract_warps * 16))));
+        std::min<Index>(ctx.state().kernels.multiprocessors, ceil_div(C.rows, Index(subtract_warps * 16))));
     with_constant<9, 13>(ceil_div(p, 8), [&](auto col_tiles) {
         const std::size_t bytes = sizeof(double) * 64 * ceil_div(k, 8) * col_tiles;
         launch(ctx.stream(), subtract_product_kernel<col_tiles>, {blocks, subtract_warps * 32, bytes}, C.rows, k, p,

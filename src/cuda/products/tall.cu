@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(sum_threads)
 template <class T, class TC>
 void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accumulate, bool upper,
                      MatrixView<TC, Cuda> C) {
-    const Index size = C.rows * C.cols, threads = Index(ctx.state().multiprocessors) * 2048;
+    const Index size = C.rows * C.cols, threads = Index(ctx.state().kernels.multiprocessors) * 2048;
     int slices = 1;
     while (slices < 32 && slices < count && size * slices < threads) slices *= 2;
     const Index width = sum_threads / slices;
@@ -68,7 +68,7 @@ void cuda::sum_parts(Context<Cuda>& ctx, Index count, const T* parts, bool accum
 
 Index cuda::rows_of_part(Context<Cuda>& ctx, Index m, Index n, Index p) {
     const Index tiles = ((n + 63) / 64) * ((p + 63) / 64);
-    const Index wanted = m * tiles / (2 * ctx.state().multiprocessors);
+    const Index wanted = m * tiles / (2 * ctx.state().kernels.multiprocessors);
     return (std::clamp<Index>(wanted, Tuning<Cuda>::min_part_rows, Tuning<Cuda>::max_part_rows) + 63) / 64 * 64;
 }
 
@@ -76,7 +76,7 @@ namespace {
 
 /// The parts follow each other where there are few, and where each has tiles of 128×128 for all multiprocessors.
 bool one_by_one(Context<Cuda>& ctx, Index count, Index n, Index p) {
-    return count <= Tuning<Cuda>::few_parts || n * p >= Index(ctx.state().multiprocessors) * 128 * 128;
+    return count <= Tuning<Cuda>::few_parts || n * p >= Index(ctx.state().kernels.multiprocessors) * 128 * 128;
 }
 
 }  // namespace
@@ -127,7 +127,8 @@ private:
 /// C := AᵀB (+ C where `accumulate`), products exact and sums in f64.
 void multiply_few(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, MatrixView<const float, Cuda> B,
                   MatrixView<float, Cuda> C, bool accumulate) {
-    const CrossGrid grid(A.rows, static_cast<int>(A.cols), static_cast<int>(B.cols), ctx.state().multiprocessors);
+    const CrossGrid grid(A.rows, static_cast<int>(A.cols), static_cast<int>(B.cols),
+                         ctx.state().kernels.multiprocessors);
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(grid.parts_size());
     gram_of_two(ctx, A, B, grid, parts);

@@ -50,9 +50,9 @@ void Context<Cuda>::attach(Trace* trace) {
 }
 Trace* Context<Cuda>::trace() const { return state_->trace; }
 
-Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), kernels(cuda::kernels_here()), queue_(queue) {
-    QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, queue.device));
-}
+const Tuning<Cuda>& tuning_of(const Context<Cuda>& ctx) { return ctx.state().tuning; }
+
+Context<Cuda>::State::State(detail::DeviceQueue& queue) : arena(queue), tuning(Tuning<Cuda>::here()), queue_(queue) {}
 
 Context<Cuda>::State::~State() {
     // a panel that the host has factored may be on its way from there

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cuda/runtime/error.hpp"
-#include "cuda/runtime/kernels.hpp"
+#include "cuda/tuning.hpp"
 #include "quoin/cuda.hpp"
 
 // as in cublas_v2.h and cusolverDn.h, which take long to compile
@@ -126,8 +126,8 @@ struct Context<Cuda>::State {
     ~State();
 
     cuda::Arena arena;
-    int multiprocessors = 0;
-    const cuda::Kernels kernels;
+    const Tuning<Cuda> tuning;
+    const cuda::Kernels& kernels = tuning.kernels;
 
     cublasHandle_t blas();
     cusolverDnHandle_t solver();

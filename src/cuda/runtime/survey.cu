@@ -60,6 +60,7 @@ cuda::Kernels cuda::kernels_here() {
     QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&f32_over_f64, cudaDevAttrSingleToDoublePrecisionPerfRatio, device));
     const int compiled_for = attributes.ptxVersion;  // arch/levels.cuh has the same conditions
     Kernels kernels;
+    QUOIN_CUDA_CHECK(cudaDeviceGetAttribute(&kernels.multiprocessors, cudaDevAttrMultiProcessorCount, device));
     kernels.clusters = kernels.warpgroups = compiled_for == 90;
     kernels.shared_bytes = bytes;
     kernels.fast_f64 = f32_over_f64 <= 4;

@@ -87,7 +87,7 @@ void factor(Context<Cuda>& ctx, const StripSize& size, const BatchEntries<const 
     auto* const next_ticket = frame.take<unsigned long long>(1 + (size.count + 1) / 2);
     int* const done = reinterpret_cast<int*>(next_ticket + 1);
     QUOIN_CUDA_CHECK(cudaMemsetAsync(next_ticket, 0, sizeof(*next_ticket) + size.count * sizeof(*done), ctx.stream()));
-    if (multiprocessors == 0) multiprocessors = ctx.state().multiprocessors;
+    if (multiprocessors == 0) multiprocessors = ctx.state().kernels.multiprocessors;
     with_strips<T>(ctx.state().kernels, multiprocessors, size.m, size.count * size.pieces, [&](auto strips) {
         using S = typename decltype(strips)::S;
         constexpr auto kernel = factor_strips_kernel<S, strips.blocks>;
@@ -105,7 +105,7 @@ void apply(Context<Cuda>& ctx, const StripSize& size, const StripFactors<T>& F, 
            const BatchEntries<const T>& from, bool upper, const BatchEntries<T>& to) {
     if (size.count == 0 || p == 0) return;
     Arena::Frame frame(ctx);
-    const Index processors = ctx.state().multiprocessors, pieces = size.count * ceil_div(p, Index(size.width));
+    const Index processors = ctx.state().kernels.multiprocessors, pieces = size.count * ceil_div(p, Index(size.width));
     with_strips<T>(ctx.state().kernels, processors, size.m, pieces, [&](auto strips) {
         using S = typename decltype(strips)::S;
         constexpr auto kernel = apply_strips_kernel<S, strips.blocks>;
