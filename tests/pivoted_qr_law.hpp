@@ -140,8 +140,8 @@ TYPED_TEST_P(PivotedQR, GreedyHasLapacksPivots) {
     }
 }
 
-/// Greedy pivots of a tall A are those of AᵀA while the certificate proves them: 2mn² flops for Q and R, and n³ for
-/// small matrices. Beyond, R of A is computed first, and mn² more.
+/// AᵀA chooses greedy pivots of a tall A while the certificate proves them: Q and R take 2mn² flops then. Beyond, R of
+/// A is computed first.
 TYPED_TEST_P(PivotedQR, GramMatrixChoosesTallPivotsWhileTheyAreProved) {
     using T = typename TypeParam::T;
     // √((1 − x)/(1 + x)) for x = max_pivoting_departure, and rounding

@@ -96,7 +96,7 @@ public:
         hold_panels({});
     }
 
-    /// Factors A P by CholeskyQR2 with the greedy pivots of AᵀA, in `memory`, which has A. Returns false with A unchanged
+    /// Factors A P by CholeskyQR2 with greedy pivots P of AᵀA, in `memory`, which has A. Returns false with A unchanged
     /// if they are not proved, or A is out of range.
     bool factor_with_gram_pivots(Matrix<T, D>& memory) {
         if (plan_.cols > max_pivoted_gram(ctx_)) return false;
@@ -206,8 +206,8 @@ private:
         hold_as_planned(std::move(R));
     }
 
-    /// Factors A, or A P if there is an `order` for greedy pivots P. Returns false with A unchanged if the chain refuses
-    /// these, or unless `checked` if A is out of range.
+    /// Factors A, or A P if there is an `order` for greedy pivots P. Returns false with A unchanged if pivots are not
+    /// proved, or unless `checked` if A is out of range.
     bool by_cholesky(bool checked, MatrixView<Index, D> order = {}) {
         using State = typename Passes::State;
         const auto A = forest_.A.view();
@@ -476,7 +476,7 @@ std::optional<QR<T, D>> pivoted_r_alone(Context<D>& ctx, InputView<T, D> A, cons
     return f;
 }
 
-/// Whether the pivots are those of the Gram matrix that CholeskyQR2 starts with, if that knows them well enough.
+/// Whether CholeskyQR2 is to choose the pivots in its first Gram matrix.
 inline bool takes_gram_pivots(const Plan& plan) {
     return plan.pivoting->chosen_first && plan.pivoting->kind == Pivots::Greedy && plan.method == Method::CholeskyQR2 &&
            plan.q != QForm::Reflectors;
