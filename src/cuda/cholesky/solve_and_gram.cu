@@ -254,9 +254,11 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
     }
     const MatrixView<const T, D> A = input.stored();
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
+    const Kernels& kernels = ctx.state().kernels;
     const SolveKernel kernel =
-        choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>, ctx.state().kernels);
-    if (order.data && kernel != SolveKernel::Columns && kernel != SolveKernel::Corrected) {
+        choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>, kernels);
+    const bool reads_order = kernels.tuned && (kernel == SolveKernel::Columns || kernel == SolveKernel::Corrected);
+    if (order.data && !reads_order) {
         // X := X P, unless the certificate is refused
         const auto from = frame.matrix<Index>(n, 1);
         for_each_element(ctx, n, 1, [=] __device__(Index j, Index) {
@@ -265,7 +267,7 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
         permute_columns<T, Cuda>(ctx, from, X);
         order = {};
     }
-    if (!ctx.state().kernels.tuned) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
+    if (!kernels.tuned) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
     if (kernel < SolveKernel::Blocks) {
         Factors Y;
         for (const auto& R : factors) {
