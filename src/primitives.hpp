@@ -18,7 +18,7 @@
 //     tsqr_caqr.cpp                 factor_leaves, reduce_leaves
 //     reflector_forest.cpp          apply_leaves, form_leaves, form_panel
 //     blocked_householder.cpp       apply_and_extend, apply_and_factor_next
-//     cholesky_qr.cpp               gram_precision, sketch
+//     cholesky_qr.cpp               gram_precision, pivot_gram, sketch
 //     distributed_qr.cpp            pack_triangle, unpack_triangle, pack_certificate, unpack_certificate
 //     gram_schmidt.cpp              orthonormalize_columns, inspect_remainders
 //     out_of_core/gram_schmidt.hpp  round_columns, block_gram_schmidt_step_rounded

@@ -128,7 +128,7 @@ TYPED_TEST_P(PivotedQR, ObeysTheLawForEveryShape) {
 
 TYPED_TEST_P(PivotedQR, GreedyHasLapacksPivots) {
     using T = typename TypeParam::T;
-    for (auto [m, n] : {std::pair<Index, Index>{60, 60}, {200, 70}, {40, 90}, {900, 30}}) {
+    for (auto [m, n] : {std::pair<Index, Index>{60, 60}, {200, 70}, {40, 90}, {900, 30}, {1600, 130}}) {
         const Matrix<T> A = random_normal<T>(m, n, 3);
         const auto f = this->factor(A.view(), pivoted({.kind = Pivots::Greedy}));
         Matrix<T> V_R = copy<T>(A.view());
@@ -137,6 +137,44 @@ TYPED_TEST_P(PivotedQR, GreedyHasLapacksPivots) {
         ASSERT_EQ(lapack::geqp3(V_R.view(), pivots.data(), tau.data()), 0);
         SCOPED_TRACE(shape_name(m, n));
         for (Index j = 0; j < n; ++j) EXPECT_EQ(f.permutation()[j], pivots[j] - 1) << j;
+    }
+}
+
+/// AᵀA chooses greedy pivots of a tall A while the certificate proves them: Q and R take 2mn² flops then. Beyond, R of
+/// A is computed first.
+TYPED_TEST_P(PivotedQR, GramMatrixChoosesTallPivotsWhileTheyAreProved) {
+    using T = typename TypeParam::T;
+    // √((1 − x)/(1 + x)) for x = max_pivoting_departure, and rounding
+    constexpr double least = 0.81;
+    for (auto [m, n] : {std::pair<Index, Index>{500, 5}, {3000, 40}, {4000, 70}, {5000, 131}}) {
+        // κ₂ = 10¹⁰ leaves a pivot of AᵀA to rounding errors
+        for (const double kappa : {1.0, std::is_same_v<T, double> ? 1e10 : 1e6}) {
+            SCOPED_TRACE(shape_name(m, n) + " kappa " + std::to_string(kappa));
+            Matrix<T> A = kappa > 1 ? with_condition<T>(m, n, kappa) : random_normal<T>(m, n, 4);
+            // columns of many sizes
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i < m; ++i) A(i, j) = std::ldexp(A(i, j), static_cast<int>(7 * j % 11));
+            }
+            const Options options = pivoted({.kind = Pivots::Greedy}, QForm::Explicit);
+            this->context().reset_progress();
+            const auto f = this->factor(A.view(), options);
+            const double passes = this->context().flops_done() / (1.0 * m * n * n);
+            if (kappa > 1) {
+                EXPECT_GT(passes, 3);
+            } else {
+                EXPECT_NEAR(passes, 2, 0.3);
+            }
+            this->expect_pivoted_law(A.view(), options);
+            const Matrix<T> R = this->r_of(f);
+            for (Index j = 0; j < n; ++j) {
+                double norm = 0, size = 0;
+                for (Index i = 0; i <= j; ++i) size = std::hypot(size, static_cast<double>(R(i, j)));
+                for (Index k = j; k >= 0; --k) {
+                    norm = std::hypot(norm, static_cast<double>(R(k, j)));
+                    ASSERT_GE(std::abs(R(k, k)), least * norm - law * n * unit_roundoff<T> * size) << k << " " << j;
+                }
+            }
+        }
     }
 }
 
@@ -471,9 +509,9 @@ TYPED_TEST_P(PivotedQR, NamesBadInput) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(PivotedQR, ObeysTheLawForEveryClassOfMatrices, ObeysTheLawForEveryShape,
-                            GreedyHasLapacksPivots, EqualColumnsKeepTheirOrder,
-                            DiagonalOfRFollowsTheSingularValuesAsWellAsLapacks, StopsAtARankOrATolerance, FindsTheRank,
-                            OutOfRangeColumnsAreOrderedByTheirNorms, BitsDependOnTheSeedAlone, HasWhatAFactorizationHas,
-                            NamesBadInput);
+                            GreedyHasLapacksPivots, GramMatrixChoosesTallPivotsWhileTheyAreProved,
+                            EqualColumnsKeepTheirOrder, DiagonalOfRFollowsTheSingularValuesAsWellAsLapacks,
+                            StopsAtARankOrATolerance, FindsTheRank, OutOfRangeColumnsAreOrderedByTheirNorms,
+                            BitsDependOnTheSeedAlone, HasWhatAFactorizationHas, NamesBadInput);
 
 }  // namespace quoin::test

@@ -212,6 +212,43 @@ void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width) {
     factor_pivoted<T, D>(ctx, Y, 0, -1, {frame.take<T>(width), width, 1}, F);
 }
 
+template <>
+Index max_pivoted_gram(Context<Host>&) {
+    return 256;
+}
+
+template <class T, class D>
+void pivot_gram(Context<D>& ctx, View<Sum<T, D>, D> G, View<Index, D> order) {
+    const Index n = G.cols;
+    Arena::Frame frame(ctx.state().arena);
+    // G and its Schur complements, whole. Columns stay in their places
+    const MatrixView<T> all(frame.take<T>(n * n), n, n, n), S(frame.take<T>(n * n), n, n, n);
+    for (Index j = 0; j < n; ++j) {
+        order(j, 0) = j;
+        for (Index i = 0; i < n; ++i) all(i, j) = S(i, j) = i <= j ? G(i, j) : conjugate(G(j, i));
+    }
+    for (Index k = 0; k < n; ++k) {
+        Index largest = k;
+        for (Index l = k + 1; l < n; ++l) {
+            const Index j = order(l, 0), p = order(largest, 0);
+            if (real_part(S(j, j)) > real_part(S(p, p))) largest = l;
+        }
+        std::swap(order(k, 0), order(largest, 0));
+        const Index p = order(k, 0);
+        for (Index l = k + 1; l < n; ++l) {
+            // s_j := s_j − s_p (s_pj / s_pp)
+            const Index j = order(l, 0);
+            const T factor = S(p, j) / real_part(S(p, p)), *const pivot = S.at(0, p);
+            T* const s = S.at(0, j);
+            for (Index i = 0; i < n; ++i) s[i] -= pivot[i] * factor;
+        }
+    }
+    for (Index j = 0; j < n; ++j) {
+        for (Index i = 0; i <= j; ++i) G(i, j) = all(order(i, 0), order(j, 0));
+    }
+    ctx.state().add_flops(1.0 / 3.0 * n * n * n);
+}
+
 template <class T, class D>
 void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, Index) {
     const Index n = A.cols;
@@ -237,7 +274,7 @@ void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, 
     });
 }
 
-QUOIN_IMPLEMENT(Host, factor_pivoted, pivot_sketch, permute_columns)
+QUOIN_IMPLEMENT(Host, factor_pivoted, pivot_sketch, pivot_gram, permute_columns)
 template decltype(permute_columns<int, Host>) permute_columns<int, Host>;
 template decltype(permute_columns<Index, Host>) permute_columns<Index, Host>;
 

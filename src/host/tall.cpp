@@ -91,9 +91,10 @@ GramPrecision gram_precision(Context<D>&, Index m, Index n) {
 
 template <class T, class D>
 void solve_and_gram(Context<D>& ctx, Input<T, D> A, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
-                    View<Sum<T, D>, D> G, CertificateView<D> certificate) {
+                    View<Sum<T, D>, D> G, CertificateView<D> certificate, View<const Index, D> order) {
     const Index n = A.cols, m = A.rows;
     if (n == 0 || (certificate.data && certificate.data->refused())) return;
+    if (order.data) permute_columns<T>(ctx, order, X);
     const double flops = 1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0));
     ctx.state().add_flops(flops);
     const Team threads = team(ctx, flops, m * n);

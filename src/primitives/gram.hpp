@@ -102,14 +102,15 @@ struct GramPrecision {
 template <class T, class D>
 GramPrecision gram_precision(Context<D>& ctx, Index m, Index n);
 
-/// X := A Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A), row block by row block in cache. X may be A, or null
-/// data: nothing is stored then. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after the last
-/// use of the factors and may be one of them. With a refused certificate X stays as it is and G is unspecified. mn²
-/// flops a factor, mn² for G. A GPU waits where there are factors, a certificate and more than 192 columns; it may
-/// leave a bound of the factor's condition in the certificate.
+/// X := A P Y₁⁻¹ Y₂⁻¹ … (each n×n upper triangular; none: X = A P), row block by row block in cache. X may be A, or
+/// null data: nothing is stored then. P is `order` (n×1), or I if that has no data. With an order X is A, and there
+/// are a factor and a certificate. Where G has data, G := XᵀX (upper triangle, zeros below); it is written after
+/// the last use of the factors and may be one of them. With a refused certificate X stays as it is and G is
+/// unspecified. mn² flops a factor, mn² for G. A GPU waits where there are factors, a certificate and more than 192
+/// columns; it may leave a bound of the factor's condition in the certificate.
 template <class T, class D>
 void solve_and_gram(Context<D>& ctx, Input<T, D> A, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
-                    View<Sum<T, D>, D> G, CertificateView<D> certificate = {});
+                    View<Sum<T, D>, D> G, CertificateView<D> certificate = {}, View<const Index, D> order = {});
 
 /// Between these, squares of T and sums of them keep all their bits.
 template <class T>

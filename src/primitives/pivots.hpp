@@ -40,6 +40,14 @@ Index factor_pivoted(Context<D>& ctx, PivotedColumns<T, D> columns, Index first,
 template <class T, class D>
 void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width);
 
+/// Chooses greedy pivots in a Gram matrix (n×n, upper triangle): G := PᵀGP = RᵀR, where r_kk² is the largest diagonal
+/// entry of the Schur complement, the first one of equals. `order` (n×1) receives P, for any G. n is at most
+/// `max_pivoted_gram`. n³/3 flops.
+template <class T, class D>
+void pivot_gram(Context<D>& ctx, View<Sum<T, D>, D> G, View<Index, D> order);
+template <class D>
+Index max_pivoted_gram(Context<D>& ctx);
+
 /// A(:, j) := A(:, order_j), in place. `order` is a permutation of A's columns, and moves at most `most` of them.
 template <class T, class D>
 void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A,

@@ -307,6 +307,74 @@ TYPED_TEST(GpuPrimitive, NothingIsWrittenBehindAClosedGate) {
     EXPECT_EQ(read_certificate(g, certificate.view()).reason, Certificate::Unusable);
 }
 
+/// X := A P R⁻¹ in place has the bits of (A P) R⁻¹, whichever kernel solves.
+TYPED_TEST(GpuPrimitive, SolvesForPermutedColumns) {
+    using T = TypeParam;
+    auto& g = this->gpu();
+    for (auto [m, n] : {std::pair<Index, Index>{300, 7},
+                        {333, 40},
+                        {1, 70},
+                        {333, 70},
+                        {2117, 129},
+                        {5000, 192},
+                        {60447, 128},
+                        {36267, 191},
+                        {3000, 200}}) {
+        SCOPED_TRACE(shape_name(m, n));
+        const Matrix<T> A = random_normal<T>(m, n, 1);
+        const Matrix<double> R = this->widened(this->triangle(n).view());
+        Matrix<Index> order(n, 1);
+        for (Index j = 0; j < n; ++j) order(j, 0) = j;
+        std::shuffle(order.data(), order.data() + n, std::mt19937(7));
+        Matrix<T> AP(m, n);
+        for (Index j = 0; j < n; ++j) std::copy_n(A.view().at(0, order(j, 0)), m, AP.view().at(0, j));
+        GpuPadded<T> gA(g, A.view()), gAP(g, AP.view());
+        GpuPadded<double> gR(g, R.view());
+        const auto g_order = device_copy_of<Index, Cuda>(g, order.view());
+        const std::array<MatrixView<const double, Cuda>, 1> factor{gR.view()};
+        Matrix<Certificate, Cuda> certificate(g, 1, 1);
+        const auto solve = [&](GpuPadded<T>& X, MatrixView<const Index, Cuda> P, const Certificate& state) {
+            write_certificate(g, certificate.view(), state);
+            solve_and_gram<T>(g, X.view(), factor, X.view(), {}, certificate.view(), P);
+            return X.fetch(g);
+        };
+        Certificate refused;
+        refused.refuse(0, Certificate::Pivot, 0);
+        EXPECT_TRUE(same_bits<T>(solve(gA, g_order.view(), refused).view(), A.view()));
+        EXPECT_TRUE(same_bits<T>(solve(gA, g_order.view(), {}).view(), solve(gAP, {}, {}).view()));
+    }
+}
+
+TYPED_TEST(GpuPrimitive, PivotsOfGramMatricesAreTheHosts) {
+    auto& g = this->gpu();
+    for (Index n : {1, 2, 31, 32, 33, 100, 191, 192}) {
+        for (const double bad : {1.0, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
+            SCOPED_TRACE(fmt::format("{} {}", n, bad));
+            Matrix<double> G = this->gram(n);
+            // sizes that are clearly apart; zeros, or no numbers, in one column
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i <= j; ++i) {
+                    G(i, j) = std::ldexp(G(i, j), static_cast<int>(5 * i % 13 + 5 * j % 13));
+                    if (i == n / 2 || j == n / 2) G(i, j) *= bad;
+                }
+            }
+            GpuPadded<double> gG(g, G.view());
+            Matrix<Index> order(n, 1);
+            Matrix<Index, Cuda> g_order(g, n, 1);
+            pivot_gram<double>(g, gG.view(), g_order.view());
+            pivot_gram<double>(this->host, G.view(), order.view());
+            const Matrix<Index> found = host_copy_of<Index, Cuda>(g, g_order.view());
+            EXPECT_TRUE(std::is_permutation(found.data(), found.data() + n, order.data()));
+            if (bad != 1) continue;
+            EXPECT_TRUE(same_bits<Index>(found.view(), order.view()));
+            const Matrix<double> PGP = gG.fetch(g);
+            for (Index j = 0; j < n; ++j) {
+                for (Index i = 0; i <= j; ++i) ASSERT_EQ(PGP(i, j), G(i, j)) << i << " " << j;
+            }
+        }
+    }
+}
+
 TYPED_TEST(GpuPrimitive, InverseNorm) {
     using T = TypeParam;
     for (Index n : {1, 33, 192}) {
@@ -623,8 +691,8 @@ TYPED_TEST(GpuPrimitive, SolveBehindACertificate) {
                     solve_and_gram<T>(g, gA.view(), factor, gA.view(), {}, certificate.view());
                     EXPECT_TRUE(same_bits<T>(gA.fetch(g).view(), X.view()));
                     const double found = read_certificate(g, certificate.view()).factor_condition;
-                    const bool bounds = std::is_same_v<T, float> && (m > 333 || n > 192) && n <= 256 &&
-                                        has_products_of_warpgroups();
+                    const bool bounds =
+                        std::is_same_v<T, float> && (m > 333 || n > 192) && n <= 256 && has_products_of_warpgroups();
                     if (bounds && known < 0) {
                         EXPECT_GE(found, scaled_condition(R));
                         // beyond, the solve is in f64

@@ -38,29 +38,39 @@ public:
     using Passes = CholeskyPasses<T, D>;
 
     GramChain(Context<D>& ctx, bool last, Index n, MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next,
-              const GramOverRanks<T, D>& over_ranks)
-        : ctx_(ctx), last_(last), n_(n), Q1_(Q1), R_(R), next_(next), over_ranks_(over_ranks), state_(ctx, 1, 1) {}
+              const GramOverRanks<T, D>& over_ranks, MatrixView<Index, D> order = {})
+        : ctx_(ctx),
+          last_(last),
+          n_(n),
+          Q1_(Q1),
+          R_(R),
+          next_(next),
+          over_ranks_(over_ranks),
+          order_(order),
+          state_(ctx, 1, 1) {}
 
     /// Runs CholeskyQR2, in one pass if that suffices.
     Passes of(InputView<T, D> A) {
+        const OnePass one_pass(rows(A), n_, precision(A), Scalar<T>::u, order_.data);
+        if (order_.data && !one_pass.proves_pivots()) return {};
         Matrix<S, D> first(ctx_, n_, n_);
         const auto R1 = first.view();
-        // G = AᵀA
+        // G = AᵀA, or PᵀAᵀA P; with pivots A is A P below
         solve_and_gram<T>(ctx_, A, {}, {}, R1);
+        if (order_.data) pivot_gram<T>(ctx_, R1, order_);
         throw_if_stopped(ctx_);
-        const OnePass one_pass(rows(A), n_, precision(A), Scalar<T>::u);
         factor(R1, one_pass.demands(), one_pass.is_tried() ? NextSum::GramIfRefused : NextSum::Gram);
         if (one_pass.is_tried()) {
             // Q = A R₁⁻¹, R = R₁; without the last pass: Q₁ = A, R₂ = R₁
             multiply_upper<S, T>(ctx_, {}, R1, R_, certificate());
-            const Certificate found = conclude(A, R1);
+            const Certificate found = conclude(A, R1, order_);
             if (is_through(found)) return certified(found, one_pass.departure(found), first);
             if (one_pass.allows_second(found)) write_certificate(ctx_, certificate(), {});
         }
         // Q₁ = A R₁⁻¹, G = Q₁ᵀQ₁
         Matrix<S, D> second(ctx_, n_, n_);
         const auto R2 = second.view();
-        solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate());
+        solve_and_gram<T>(ctx_, A, Factors{R1}, Q1_, R2, certificate(), order_);
         factor(R2, {.step = Last, .max_departure = max_final_departure}, NextSum::None);
         // R := R₂ R₁;  Q = Q₁ R₂⁻¹
         multiply_upper<S, T>(ctx_, R2, R1, R_, certificate());
@@ -165,10 +175,10 @@ private:
         factor_gram<T>(ctx_, G, demands, G, certificate());
     }
 
-    /// Concludes a chain after the last Cholesky factor Y. R is known, and B = Q Y.
-    Certificate conclude(InputView<T, D> B, MatrixView<const S, D> Y) {
+    /// Concludes a chain after the last Cholesky factor Y. R is known, and B = Q Y, or B P for an `order`.
+    Certificate conclude(InputView<T, D> B, MatrixView<const S, D> Y, MatrixView<const Index, D> order = {}) {
         if (!next_) request_certificate(ctx_, certificate());
-        if (last_) solve_and_gram<T>(ctx_, B, Factors{Y}, Q1_, {}, certificate());
+        if (last_) solve_and_gram<T>(ctx_, B, Factors{Y}, Q1_, {}, certificate(), order);
         if (next_) next_(Y, certificate());
         return receive_certificate(ctx_, certificate());
     }
@@ -201,6 +211,7 @@ private:
     MatrixView<T, D> Q1_, R_;
     const NextStep<T, D>& next_;
     const GramOverRanks<T, D>& over_ranks_;
+    MatrixView<Index, D> order_;  // without data: no pivots
     Matrix<Certificate, D> state_;
 };
 
@@ -249,7 +260,7 @@ void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands dema
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, InputView<T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next,
-                                     const GramOverRanks<T, D>& over_ranks) {
+                                     const GramOverRanks<T, D>& over_ranks, MatrixView<Index, D> order) {
     CholeskyPasses<T, D> passes;
     const Index n = A.cols;
     if (n == 0) {
@@ -259,7 +270,7 @@ CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool 
     }
     const Span span(ctx, "Gram passes");
     using State = typename CholeskyPasses<T, D>::State;
-    GramChain<T, D> steps(ctx, last, n, Q1, R, next, over_ranks);
+    GramChain<T, D> steps(ctx, last, n, Q1, R, next, over_ranks, order);
     if (chain == CholeskyChain::Sketched) return steps.behind_sketch(A.stored());
     passes = steps.of(A);
     if (chain == CholeskyChain::OfA || A.rows < Tuning<D>::sketch_aspect * n) return passes;

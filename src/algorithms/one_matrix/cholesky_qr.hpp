@@ -39,17 +39,27 @@ inline double max_gram_condition(Index n, const GramPrecision& known) {
 /// whatever went before. D G D has eigenvalues of at least 1/8 then.
 inline constexpr double max_final_inverse_square = 8;
 
+/// The limit of n γ ‖(R D)⁻¹‖₂², and so of ‖I − Q₁ᵀQ₁‖₂ for the exact Q₁ = A R⁻¹, if G chooses pivots. The norms of
+/// columns that remain are known to √(1 ± 0.2) then.
+inline constexpr double max_pivoting_departure = 0.2;
+
 /// Decides whether A R⁻¹ is final, R from a first Gram matrix, E the error of that matrix and its factor, |D E D| <= γ:
 ///     ‖I − QᵀQ‖_F <= n γ ‖(R D)⁻¹‖₂²
 /// It is if the last factor is at most `max_final_inverse_square`, or if the bound is nu/2.
 class OnePass {
 public:
-    OnePass(Index m, Index n, const GramPrecision& known, double u)
+    /// `pivots`: the Gram matrix chooses pivots. A certificate of the demands, or of a second pass that they allow,
+    /// proves these, too.
+    OnePass(Index m, Index n, const GramPrecision& known, double u, bool pivots = false)
         : n_(static_cast<double>(n)),
           gamma_((known.longest_sum + n_ + 1) * known.u),
           condition_is_norm_(known.condition_is_norm),
+          pivots_(pivots),
           max_inverse_square_(std::max(max_final_inverse_square, u / 2 / gamma_)),
           max_condition_(max_gram_condition(n, known)) {
+        // κ_F² = n ‖(R D)⁻¹‖_F²
+        if (pivots && condition_is_norm_)
+            max_condition_ = std::min(max_condition_, std::sqrt(max_pivoting_departure / gamma_));
         demands_.max_condition = max_condition_;
         if (!condition_is_norm_) {
             demands_.min_eigenvalue = 1 / max_inverse_square_;
@@ -67,9 +77,11 @@ public:
     const GramDemands& demands() const { return demands_; }
     /// Whether a refused certificate allows a second pass: A = Q₁ R will be accurate.
     bool allows_second(const Certificate& found) const {
-        return found.reason == Certificate::Eigenvalue ||
+        return (found.reason == Certificate::Eigenvalue && !pivots_) ||
                (found.reason == Certificate::Condition && found.condition < max_condition_);
     }
+    /// Whether pivots can be proved.
+    bool proves_pivots() const { return n_ * gamma_ * max_inverse_square_ <= max_pivoting_departure; }
     /// Returns a bound of ‖I − QᵀQ‖_F if the demands are met.
     double departure(const Certificate& found) const {
         const double bound = condition_is_norm_ ? found.condition * found.condition / n_ - n_ + 2 : max_inverse_square_;
@@ -78,7 +90,7 @@ public:
 
 private:
     double n_, gamma_;
-    bool condition_is_norm_, is_tried_ = true;
+    bool condition_is_norm_, pivots_, is_tried_ = true;
     double max_inverse_square_, max_condition_;
     GramDemands demands_;
 };
@@ -149,10 +161,11 @@ void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands dema
 /// Makes the passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁, and R (n×n) the factor. With
 /// `last` the last pass is made too, so that Q1 is Q and R₂ empty. Without it, if one pass suffices, Q₁ is A itself,
 /// and R₂ is R. Waits once, or twice if one pass turned out not to suffice; `next` is called twice then, and its first
-/// result is discarded.
+/// result is discarded. `order` (n×1, for A in Q1) receives pivots P of AᵀA: A P is factored instead of A, and a
+/// certificate that does not prove them is refused, with A unchanged.
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, InputView<T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {},
-                                     const GramOverRanks<T, D>& over_ranks = {});
+                                     const GramOverRanks<T, D>& over_ranks = {}, MatrixView<Index, D> order = {});
 
 }  // namespace quoin

@@ -96,6 +96,21 @@ public:
         hold_panels({});
     }
 
+    /// Factors A P by CholeskyQR2 with greedy pivots P of AᵀA, in `memory`, which has A. Returns false with A unchanged
+    /// if they are not proved, or A is out of range.
+    bool factor_with_gram_pivots(Matrix<T, D>& memory) {
+        if (plan_.cols > max_pivoted_gram(ctx_)) return false;
+        Matrix<Index, D> order(ctx_, plan_.cols, 1);
+        forest_.A = std::move(memory);
+        if (!by_cholesky(false, order.view())) {
+            memory = std::move(forest_.A);
+            return false;
+        }
+        const Matrix<Index, Host> chosen = host_copy_of<Index, D>(ctx_, order.view());
+        f_.order.assign(chosen.data(), chosen.data() + plan_.cols);
+        return true;
+    }
+
     /// Computes R alone, and only reads A. Returns false as `factor` does.
     bool factor_r_only(InputView<T, D> A, bool checked) {
         const Index n = A.cols;
@@ -191,22 +206,26 @@ private:
         hold_as_planned(std::move(R));
     }
 
-    bool by_cholesky(bool checked) {
+    /// Factors A, or A P if there is an `order` for greedy pivots P. Returns false with A unchanged if pivots are not
+    /// proved, or unless `checked` if A is out of range.
+    bool by_cholesky(bool checked, MatrixView<Index, D> order = {}) {
         using State = typename Passes::State;
         const auto A = forest_.A.view();
         Matrix<T, D> R = new_r();
-        const auto chain = plan_.method == Method::RandomizedCholeskyQR ? CholeskyChain::Sketched
-                           : plan_.fallback() == Method::Auto           ? CholeskyChain::OfA
-                           : checked                                    ? CholeskyChain::SketchedIfRefusedOrZero
-                                                                        : CholeskyChain::SketchedIfRefused;
+        const auto chain = plan_.method == Method::RandomizedCholeskyQR     ? CholeskyChain::Sketched
+                           : plan_.fallback() == Method::Auto || order.data ? CholeskyChain::OfA
+                           : checked                                        ? CholeskyChain::SketchedIfRefusedOrZero
+                                                                            : CholeskyChain::SketchedIfRefused;
         const bool reflectors = plan_.q == QForm::Reflectors;
         if (reflectors) lay_out_one_panel();
         OverlappedWork nothing;
-        const auto passes = reflectors ? factor_by_cholesky<T, D>(ctx_, chain, A, forest_.Tf.view(), R.view(), nothing)
-                                       : cholesky_passes<T, D>(ctx_, chain, plan_.q != QForm::None, A, A, R.view());
+        const auto passes =
+            reflectors ? factor_by_cholesky<T, D>(ctx_, chain, A, forest_.Tf.view(), R.view(), nothing)
+                       : cholesky_passes<T, D>(ctx_, chain, plan_.q != QForm::None, A, A, R.view(), {}, {}, order);
         f_.report.gram_departure = passes.gram_departure;
         f_.report.perturbed_condition = passes.perturbed_condition;
         if (passes.state == State::Unusable && !checked) return false;
+        if (passes.state == State::Refused && order.data) return false;
         if (passes.state == State::Certified) {
             if (passes.sketched) answered_by(Method::RandomizedCholeskyQR);
             hold_as_planned(std::move(R));
@@ -457,16 +476,33 @@ std::optional<QR<T, D>> pivoted_r_alone(Context<D>& ctx, InputView<T, D> A, cons
     return f;
 }
 
+/// Whether CholeskyQR2 is to choose the pivots in its first Gram matrix.
+inline bool takes_gram_pivots(const Plan& plan) {
+    return plan.pivoting->chosen_first && plan.pivoting->kind == Pivots::Greedy && plan.method == Method::CholeskyQR2 &&
+           plan.q != QForm::Reflectors;
+}
+
 /// Factors A P by a plan with pivoting, in `memory`, which has A.
 template <class T, class D>
 QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
     const auto start = std::chrono::steady_clock::now();
+    const auto finished = [&](QR<T, D> f) {
+        auto& held = Inside::of(f);
+        // a factorization in one launch holds no R
+        held.report.rank = held.kept ? *held.kept
+                                     : numerical_rank<T, D>(ctx, std::max(plan.rows, plan.cols),
+                                                            held.r().data ? held.r() : f.r(ctx).view());
+        held.report.seconds = wall_seconds<D>(start);
+        return f;
+    };
+    QR<T, D> f = Inside::planned<T, D>(plan);
+    if (takes_gram_pivots(plan) && Factorizer<T, D>(ctx, Inside::of(f), {}).factor_with_gram_pivots(memory))
+        return finished(std::move(f));
     const Arithmetic arithmetic = plan.pivoting->chosen_first ? Arithmetic::Native : plan.arithmetic;
     ColumnScaling<T, D> scaling(ctx, memory.view(), arithmetic, plan.cols);
     const bool is_scaled = scaling.needed(ctx, plan.check_finite) || arithmetic != Arithmetic::Native;
     const MatrixView<int, D> exponents = is_scaled ? scaling.exponents() : MatrixView<int, D>();
     if (is_scaled) scaling.scale(ctx, memory.view());
-    QR<T, D> f = Inside::planned<T, D>(plan);
     if (plan.pivoting->chosen_first) {
         const std::vector<Index> order = pivots_of<T, D>(ctx, *plan.pivoting, memory.view(), exponents);
         if (is_scaled) scaling.unscale(ctx, Part::All, memory.view());
@@ -482,13 +518,7 @@ QR<T, D> with_pivots(Context<D>& ctx, const Plan& plan, Matrix<T, D> memory) {
         Factorizer<T, D>(ctx, Inside::of(f), {}).factor_pivoted(memory, exponents);
         if (is_scaled) scaling.unscale(ctx, Part::Upper, Inside::of(f).r());
     }
-    auto& held = Inside::of(f);
-    // a factorization in one launch holds no R
-    held.report.rank = held.kept ? *held.kept
-                                 : numerical_rank<T, D>(ctx, std::max(plan.rows, plan.cols),
-                                                        held.r().data ? held.r() : f.r(ctx).view());
-    held.report.seconds = wall_seconds<D>(start);
-    return f;
+    return finished(std::move(f));
 }
 
 /// Factors A by the plan, in `memory` (m×n), which may have A itself, unless A is only read. Without data it is

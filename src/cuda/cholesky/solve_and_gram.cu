@@ -10,6 +10,7 @@
 #include "cuda/cholesky/narrow.cuh"
 #include "cuda/cholesky/solve_corrected.cuh"
 #include "cuda/cholesky/solve_right.cuh"
+#include "cuda/elements/elementwise.cuh"
 
 #include "cuda/plain/solve_and_gram.hpp"
 #include "cuda/products/gram.cuh"
@@ -64,10 +65,10 @@ void by_one_pass(Context<Cuda>& ctx, InputView<T, Cuda> A, const Factors& Y, Mat
 /// X := A Y₁⁻¹ Y₂⁻¹ … and G := XᵀX for n <= 192, or G = AᵀA for n <= gram_max_cols. X without data: not stored; X may
 /// be A. G without data: not computed; G may be a factor. If the certificate (null: none) is refused, X stays as it is
 /// and G is unspecified; a bound of the factor's condition goes there. Does not wait. A is row-major only if
-/// `reads_rows`.
+/// `reads_rows`, and A P by `order` (null: I) only for the kernels Columns and Corrected.
 template <class T>
 void by_kernels(Context<Cuda>& ctx, InputView<T, Cuda> input, const Factors& Y, MatrixView<T, Cuda> X,
-                MatrixView<double, Cuda> G, CertificateView<Cuda> certificate) {
+                MatrixView<double, Cuda> G, CertificateView<Cuda> certificate, const Index* order = nullptr) {
     const Index m = input.rows, n = input.cols;
     if (m == 0) return G.data ? sum_gram_parts(ctx, fused_height, 0, nullptr, G) : void();
     const Kernels& kernels = ctx.state().kernels;
@@ -84,10 +85,10 @@ void by_kernels(Context<Cuda>& ctx, InputView<T, Cuda> input, const Factors& Y, 
     if (corrected) corrected_factor(ctx, factor(0), halves, certificate.data);
     const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
         if constexpr (std::is_same_v<T, float>) {
-            if (corrected) solve_corrected(ctx, from, halves, to, certificate.data, corrected_condition);
+            if (corrected) solve_corrected(ctx, from, order, halves, to, certificate.data, corrected_condition);
         }
         for (int i = 0; i < Y.count; ++i) {
-            solve_right<T>(ctx, from, factor(i), to, certificate.data, corrected_condition);
+            solve_right<T>(ctx, from, i == 0 ? order : nullptr, factor(i), to, certificate.data, corrected_condition);
             from = to;
         }
     };
@@ -183,7 +184,7 @@ void solve_and_gram_wide(Context<Cuda>& ctx, MatrixView<const T, Cuda> A,
     const auto solve = [&](MatrixView<const T, Cuda> from, MatrixView<T, Cuda> to) {
         if constexpr (std::is_same_v<T, float>) {
             if (halves) {
-                return solve_corrected(ctx, from, halves, to, certificate.data,
+                return solve_corrected(ctx, from, nullptr, halves, to, certificate.data,
                                        max_corrected_condition(static_cast<int>(n)));
             }
         }
@@ -242,7 +243,7 @@ GramPrecision gram_precision(Context<D>& ctx, Index m, Index n) {
 
 template <class T, class D>
 void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<const Sum<T, D>, D>> factors, View<T, D> X,
-                    View<Sum<T, D>, D> G, CertificateView<D> certificate) {
+                    View<Sum<T, D>, D> G, CertificateView<D> certificate, View<const Index, D> order) {
     const Index m = input.rows, n = input.cols;
     if (n == 0) return;
     Arena::Frame frame(ctx);
@@ -253,16 +254,27 @@ void solve_and_gram(Context<D>& ctx, Input<T, D> input, std::span<const View<con
     }
     const MatrixView<const T, D> A = input.stored();
     ctx.state().add_flops(1.0 * m * n * n * (static_cast<double>(factors.size()) + (G.data ? 1 : 0)));
-    if (!ctx.state().kernels.tuned) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
+    const Kernels& kernels = ctx.state().kernels;
     const SolveKernel kernel =
-        choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>, ctx.state().kernels);
+        choose_solve(m, n, static_cast<int>(factors.size()), certificate.data, scalar_kind<T>, kernels);
+    const bool reads_order = kernels.tuned && (kernel == SolveKernel::Columns || kernel == SolveKernel::Corrected);
+    if (order.data && !reads_order) {
+        // X := X P, unless the certificate is refused
+        const auto from = frame.matrix<Index>(n, 1);
+        for_each_element(ctx, n, 1, [=] __device__(Index j, Index) {
+            from.data[j] = certificate.data->refused() ? j : order.data[j];
+        });
+        permute_columns<T, Cuda>(ctx, from, X);
+        order = {};
+    }
+    if (!kernels.tuned) return plain::solve_and_gram<T>(ctx, A, factors, X, G, certificate);
     if (kernel < SolveKernel::Blocks) {
         Factors Y;
         for (const auto& R : factors) {
             Y.data[Y.count] = R.data;
             Y.ld[Y.count++] = R.ld;
         }
-        by_kernels<T>(ctx, input, Y, X, G, certificate);
+        by_kernels<T>(ctx, input, Y, X, G, certificate, order.data);
     } else if (factors.empty() && !X.data) {
         gram_of<T>(ctx, input, G);
     } else {

@@ -341,8 +341,9 @@ struct SolveCorrected {
 
 template <int squares>
 __global__ void __launch_bounds__(SolveCorrected<squares>::threads, 1)
-    solve_corrected_kernel(Index m, int n, const float* A, Index lda, const CorrectedFactor<squares>* factor, float* X,
-                           Index ldx, const Certificate* certificate, double max_condition) {
+    solve_corrected_kernel(Index m, int n, const float* A, Index lda, const Index* order,
+                           const CorrectedFactor<squares>* factor, float* X, Index ldx, const Certificate* certificate,
+                           double max_condition) {
     if (certificate->refused() || !certificate->factor_has(max_condition)) return;
     using Solve = SolveCorrected<squares>;
     auto& s = corrected::aligned_shared<Solve>();
@@ -367,7 +368,8 @@ __global__ void __launch_bounds__(SolveCorrected<squares>::threads, 1)
         constexpr int width = bytes / int(sizeof(float)), pieces = 16 / width;
         for (int p = lane; p < n * pieces; p += 32) {
             const int j = p / pieces, i = p % pieces * width;
-            copy_async<bytes>(next + j * Solve::rows_ld + i, A + first + i + j * lda, m - (first + i));
+            copy_async<bytes>(next + j * Solve::rows_ld + i, A + first + i + (order ? order[j] : j) * lda,
+                              m - (first + i));
         }
     };
     const bool aligned = aligned_16(A, lda);
@@ -426,8 +428,9 @@ inline void corrected_factor(Context<Cuda>& ctx, MatrixView<const double, Cuda> 
     });
 }
 
-/// X is left as it is where the certificate is refused, or its factor may have a larger condition.
-inline void solve_corrected(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, const void* halves,
+/// X := A P R⁻¹ for P of `order`, or I if that is null; with it n <= 192. X is left as it is where the certificate is
+/// refused, or its factor may have a larger condition.
+inline void solve_corrected(Context<Cuda>& ctx, MatrixView<const float, Cuda> A, const Index* order, const void* halves,
                             MatrixView<float, Cuda> X, const Certificate* certificate, double max_condition) {
     const int n = static_cast<int>(A.cols);
     with_constant<2, 4>(ceil_div(n, corrected::image_cols), [&](auto squares) {
@@ -435,7 +438,7 @@ inline void solve_corrected(Context<Cuda>& ctx, MatrixView<const float, Cuda> A,
         const auto blocks =
             static_cast<unsigned>(std::min<Index>(ctx.state().kernels.multiprocessors, ceil_div(A.rows, Index(64))));
         launch(ctx.stream(), solve_corrected_kernel<squares>,
-               {blocks, Solve::threads, corrected::aligned_shared_bytes<Solve>}, A.rows, n, A.data, A.ld,
+               {blocks, Solve::threads, corrected::aligned_shared_bytes<Solve>}, A.rows, n, A.data, A.ld, order,
                static_cast<const CorrectedFactor<squares>*>(halves), X.data, X.ld, certificate, max_condition);
     });
 }

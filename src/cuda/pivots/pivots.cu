@@ -1,10 +1,12 @@
-// Column pivoting: greedy panels (pivoted_panel.cuh), permutations of columns.
+// Column pivoting: greedy panels (pivoted_panel.cuh), pivots of a sketch (sketch_pivots.cuh) and of a Gram matrix
+// (pivot_gram.cuh), permutations of columns.
 
 #include "primitives/pivots.hpp"
 
 #include <algorithm>
 
 #include "cuda/elements/elementwise.cuh"
+#include "cuda/pivots/pivot_gram.cuh"
 #include "cuda/pivots/pivoted_panel.cuh"
 #include "cuda/pivots/sketch_pivots.cuh"
 #include "cuda/runtime/device.hpp"
@@ -107,10 +109,26 @@ void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width) {
         return;
     }
     constexpr Index per_message = Numbers<T>::count;
-    const SketchPivots<T> pivots{Y, static_cast<int>(width), frame.take<Index>(n), zeros<Message>(ctx, frame, 2 * blocks),
+    const SketchPivots<T> pivots{Y, static_cast<int>(width), frame.take<Index>(n),
+                                 zeros<Message>(ctx, frame, 2 * blocks),
                                  zeros<Message>(ctx, frame, 2 * blocks * ((h + per_message - 1) / per_message))};
     launch(ctx.stream(), sketch_pivots_kernel<T>, {blocks, pivot_threads, size.bytes(), 0, true}, pivots);
     ctx.state().add_flops(4.0 * static_cast<double>(h) * static_cast<double>(n) * static_cast<double>(width));
+}
+
+template <>
+Index max_pivoted_gram(Context<Cuda>& ctx) {
+    Index n = pivot_gram_cols;
+    while (pivot_gram_bytes(n) > ctx.state().kernels.shared_bytes) --n;
+    return n;
+}
+
+template <class T, class D>
+void pivot_gram(Context<D>& ctx, View<Sum<T, D>, D> G, View<Index, D> order) {
+    const auto n = static_cast<int>(G.cols);
+    const std::size_t bytes = sizeof(double) * packed_triangle(n);
+    launch(ctx.stream(), pivot_gram_kernel, {1, pivot_gram_threads, bytes}, n, G.data, G.ld, order.data);
+    ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
 
 template <class T, class D>
@@ -146,7 +164,7 @@ void permute_columns(Context<D>& ctx, View<const Index, D> order, View<T, D> A, 
     }
 }
 
-QUOIN_IMPLEMENT(Cuda, factor_pivoted, pivot_sketch, permute_columns)
+QUOIN_IMPLEMENT(Cuda, factor_pivoted, pivot_sketch, pivot_gram, permute_columns)
 template decltype(permute_columns<int, Cuda>) permute_columns<int, Cuda>;
 template decltype(permute_columns<Index, Cuda>) permute_columns<Index, Cuda>;
 
