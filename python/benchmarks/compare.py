@@ -1,12 +1,12 @@
 """Times of QR, least squares and SVD by Quoin, NumPy, SciPy and, where installed, PyTorch; one process, turns.
 
     python python/benchmarks/compare.py [MxN | COUNTxMxN ...] [--op qr,lstsq,svd] [--dtype float32,float64] [--repeat 7]
-    python python/benchmarks/compare.py --readme            the table of README.md, in Markdown
+    python python/benchmarks/compare.py --readme [--device cuda]      the tables of README.md, in Markdown
     python python/benchmarks/compare.py --device cuda [MxN ...]
 
 Each library gets its plain call: Q and R, x of min ‖A x − b‖, thin U, S and Vh. A dash stands where a library takes no
-stack of matrices. On a GPU quoin.qr and torch.linalg.qr take the same tensors, in C order as PyTorch makes them; times
-are between two synchronisations of the device. The column F is quoin.qr of the same matrix in Fortran order.
+stack of matrices. On a GPU Quoin and PyTorch take the same tensors, in C order as PyTorch makes them; times are between
+two synchronisations of the device. The column F is quoin.qr of the same matrix in Fortran order.
 """
 
 import argparse
@@ -22,10 +22,20 @@ SHAPES = {"cpu": ["3x3", "32x32", "100x100", "1000x1000", "8192x256", "110592x10
           "readme": ["1000x10", "100000x50", "1000000x20", "2000x2000", "100000x3x3", "4096x32x32"]}
 
 
+def of_quoin(operation):
+    return {"qr": quoin.qr, "lstsq": lambda A, b: quoin.lstsq(A, b).x, "svd": quoin.svd}[operation]
+
+
+def of_torch(operation):
+    import torch
+
+    return {"qr": torch.linalg.qr, "lstsq": torch.linalg.lstsq, "svd": lambda A: torch.linalg.svd(A, full_matrices=False)}[operation]
+
+
 def contenders_on_the_host(operation):
     import scipy.linalg
 
-    yield "quoin", {"qr": quoin.qr, "lstsq": lambda A, b: quoin.lstsq(A, b).x, "svd": quoin.svd}[operation]
+    yield "quoin", of_quoin(operation)
     yield "numpy", {"qr": np.linalg.qr,
                     "lstsq": lambda A, b: np.linalg.lstsq(A, b, rcond=None),
                     "svd": lambda A: np.linalg.svd(A, full_matrices=False)}[operation]
@@ -36,27 +46,24 @@ def contenders_on_the_host(operation):
         import torch
     except ImportError:
         return
-    of = {"qr": torch.linalg.qr, "lstsq": torch.linalg.lstsq, "svd": lambda A: torch.linalg.svd(A, full_matrices=False)}[operation]
-    yield "torch", lambda *arrays: of(*map(torch.from_numpy, arrays))
+    yield "torch", lambda *arrays: of_torch(operation)(*map(torch.from_numpy, arrays))
 
 
 def contenders_on_a_gpu(operation):
-    import torch
-
-    yield "quoin", quoin.qr
-    yield "quoin F", lambda A: quoin.qr(A.fortran)
-    yield "torch", torch.linalg.qr
+    yield "quoin", of_quoin(operation)
+    yield "torch", of_torch(operation)
+    if operation == "qr":
+        yield "quoin F", lambda A: quoin.qr(A.fortran)
 
 
 def operands(rng, operation, shape, dtype, device):
-    if device == "cpu":
-        A = rng.standard_normal(shape).astype(dtype)
-        return (A, A.sum(-1, keepdims=A.ndim > 2)) if operation == "lstsq" else (A,)
-    import torch
+    A = rng.standard_normal(shape).astype(dtype)
+    if device == "cuda":
+        import torch
 
-    A = torch.randn(shape, dtype=getattr(torch, dtype), device=device)
-    A.fortran = A.mT.contiguous().mT
-    return (A,)
+        A = torch.from_numpy(A).to(device)
+        A.fortran = A.mT.contiguous().mT
+    return (A, A.sum(-1)[..., None] if device == "cuda" or A.ndim > 2 else A.sum(-1)) if operation == "lstsq" else (A,)
 
 
 def measured(function, arrays, wait, calls):
@@ -71,18 +78,17 @@ def measured(function, arrays, wait, calls):
 def medians(functions, arrays, wait, repeat):
     """The median time of each function in seconds, or None where it refuses the arrays."""
     times = {name: [] for name in functions}
-    calls = 1
+    calls = {}  # that take about 10 ms
     for name, function in functions.items():
         try:
             function(*arrays)
         except (ValueError, np.linalg.LinAlgError):
             del times[name]
         else:
-            if name == "quoin":
-                calls = max(1, int(0.01 / measured(function, arrays, wait, 1)))
+            calls[name] = max(1, int(0.01 / measured(function, arrays, wait, 1)))
     for _ in range(repeat):
         for name, mine in times.items():
-            mine.append(measured(functions[name], arrays, wait, calls))
+            mine.append(measured(functions[name], arrays, wait, calls[name]))
     return {name: statistics.median(times[name]) if name in times else None for name in functions}
 
 
@@ -97,7 +103,8 @@ def readme(measure):
     for shape in SHAPES["readme"]:
         cells = []
         for operation in ("qr", "lstsq", "svd"):
-            ours, *others = measure(operation, shape, "float64").values()
+            times = measure(operation, shape, "float64")
+            ours, *others = (times[name] for name in ("quoin", "numpy", "scipy", "torch") if name in times)
             ratios = (other and other / ours for other in others)
             cells.append(shown(ours) + ": " + ", ".join(f"{ratio:.{ratio < 10:d}f}" if ratio else "—" for ratio in ratios))
         sizes = (size if len(size) < 5 else f"{int(size):,}".replace(",", " ") for size in shape.split("x"))
