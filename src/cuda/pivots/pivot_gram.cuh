@@ -10,7 +10,7 @@
 // d_j is the squared norm that column j has below row k. Thread (j, part) adds every `parts`-th i, and four barriers
 // separate the parts of a step. G stays in global memory, which all steps read one row of, from L2.
 //
-// Shared: n(n + 1)/2 doubles and 10 KB: 158 KB for n = 192. n³/3 flops. Bound by the latency of n steps, and by shared
+// Shared: n(n + 1)/2 doubles and 8 KB: 157 KB for n = 192. n³/3 flops. Bound by the latency of n steps, and by shared
 // memory: n³/6 reads of R.
 
 #include "quoin/matrix.hpp"
