@@ -25,6 +25,7 @@
 //     column_scaling.hpp            norm_exponents
 //     full_rank.cpp                 inspect_triangle
 //     mixed_precision.cpp           multiply_columns
+//     qr.cpp                        max_pivoted_gram
 //     pivoted_qr.cpp                factor_pivoted, pivot_sketch
 //     update.cpp                    multiply_windows
 //     streaming_qr.cpp              equal

@@ -41,19 +41,6 @@ double in_units(W measured, W unit) {
     return measured == 0 ? 0.0 : static_cast<double>(measured / unit);
 }
 
-/// xᵀy, in independent sums so that additions need not wait for each other. Long double has registers for few; in
-/// memory it is five times as slow as double.
-template <class W, class X>
-W dot(const X* x, const X* y, Index m) {
-    constexpr Index lanes = sizeof(W) > 8 ? 3 : 8;
-    W sums[lanes] = {};
-    Index i = 0;
-    for (; i + lanes <= m; i += lanes)
-        for (Index l = 0; l < lanes; ++l) sums[l] += W(x[i + l]) * W(y[i + l]);
-    for (; i < m; ++i) sums[0] += W(x[i]) * W(y[i]);
-    return std::accumulate(sums, sums + lanes, W(0));
-}
-
 /// y := y − αx
 template <class W>
 void subtract_scaled(W alpha, const W* x, W* y, Index m) {
@@ -63,11 +50,6 @@ void subtract_scaled(W alpha, const W* x, W* y, Index m) {
 template <class W>
 W norm(const std::vector<W>& x) {
     return std::sqrt(dot<W>(x.data(), x.data(), static_cast<Index>(x.size())));
-}
-
-template <class W>
-W norm(const WideMatrix<W>& A, Index j) {
-    return std::sqrt(dot<W>(A.column(j), A.column(j), A.rows));
 }
 
 /// ‖A‖_F
@@ -138,7 +120,7 @@ double column_residual_error(MatrixView<const T> A, MatrixView<const T> Q, Matri
 template <class T>
 double gram_error(MatrixView<const T> A, MatrixView<const T> R) {
     using W = Wide<T>;
-    WideMatrix<W> AtA(A.cols, A.cols), RtR(A.cols, A.cols);  // with a minus
+    WideMatrix<W> AtA(A.cols, A.cols), RtR(A.cols, A.cols);  // −AᵀA and −RᵀR
     subtract_product(AtA, A, A);
     subtract_product(RtR, R, R);
     std::vector<W> length(A.cols), e(A.cols);
@@ -200,7 +182,7 @@ double product_error(Side side, Op op, MatrixView<const T> Q, MatrixView<const T
 
 template <class T>
 Matrix<T> product(MatrixView<const T> A, MatrixView<const T> B) {
-    WideMatrix<Wide<T>> P(A.rows, B.cols);  // with a minus
+    WideMatrix<Wide<T>> P(A.rows, B.cols);  // −A B
     subtract_product<Wide<T>, T>(P, transposed<T>(A).view(), B);
     Matrix<T> C(A.rows, B.cols);
     std::transform(P.data.begin(), P.data.end(), C.data(), [](auto x) { return static_cast<T>(-x); });

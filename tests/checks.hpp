@@ -32,8 +32,8 @@
 /// result. k reflectors on a column of m entries commit up to k·√m·η in norm. The units contain this term; it is below
 /// u‖A‖ unless ‖A‖ is within a factor of √m of the smallest normal number.
 ///
-/// Everything is accumulated in higher precision than the data: double for float, long double (64 bits of significand
-/// and 15 of exponent, so that squares of 10^±300 neither overflow nor vanish) for double.
+/// Everything is accumulated in higher precision than the data: double for float; for double, pairs of doubles, or long
+/// double (64 bits of significand and 15 of exponent, so that squares of 10^±300 neither overflow nor vanish).
 ///
 /// A matrix that holds NaN measures NaN, which no comparison accepts.
 namespace quoin::test {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -45,9 +44,6 @@ LeastSquaresErrors<T> least_squares_errors(MatrixView<const T> A, MatrixView<con
         if (!(error <= worst)) worst = error;
     };
     const WideMatrix<W> wide_A = widened(A), wide_B = widened(B);
-    const auto norm = [](const WideMatrix<W>& M, Index j) {
-        return std::sqrt(std::inner_product(M.column(j), M.column(j) + M.rows, M.column(j), W(0)));
-    };
     std::vector<W> lengths(n);
     for (Index j = 0; j < n; ++j) lengths[j] = norm(wide_A, j);
     WideMatrix<W> r = wide_B, gradient(n, B.cols);

@@ -146,7 +146,7 @@ TYPED_TEST_P(PivotedQR, GramMatrixChoosesTallPivotsWhileTheyAreProved) {
     using T = typename TypeParam::T;
     // √((1 − x)/(1 + x)) for x = max_pivoting_departure, and rounding
     constexpr double least = 0.81;
-    for (auto [m, n] : {std::pair<Index, Index>{500, 5}, {3000, 40}, {4000, 70}, {5000, 131}}) {
+    for (auto [m, n] : {std::pair<Index, Index>{3000, 24}, {3000, 40}, {4000, 70}, {5000, 131}}) {
         // κ₂ = 10¹⁰ leaves a pivot of AᵀA to rounding errors
         for (const double kappa : {1.0, std::is_same_v<T, double> ? 1e10 : 1e6}) {
             SCOPED_TRACE(shape_name(m, n) + " kappa " + std::to_string(kappa));
@@ -156,12 +156,15 @@ TYPED_TEST_P(PivotedQR, GramMatrixChoosesTallPivotsWhileTheyAreProved) {
                 for (Index i = 0; i < m; ++i) A(i, j) = std::ldexp(A(i, j), static_cast<int>(7 * j % 11));
             }
             const Options options = pivoted({.kind = Pivots::Greedy}, QForm::Explicit);
+            // where f64 is slow, f32 goes by trees
+            const bool by_gram = plan_qr<T>(this->context(), m, n, options).method == Method::CholeskyQR2;
+            EXPECT_TRUE((by_gram || std::is_same_v<T, float>));
             this->context().reset_progress();
             const auto f = this->factor(A.view(), options);
             const double passes = this->context().flops_done() / (1.0 * m * n * n);
             if (kappa > 1) {
                 EXPECT_GT(passes, 3);
-            } else {
+            } else if (by_gram) {
                 EXPECT_NEAR(passes, 2, 0.3);
             }
             this->expect_pivoted_law(A.view(), options);

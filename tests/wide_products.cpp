@@ -15,18 +15,6 @@ constexpr Index part_rows = 1024, part_cols = 64;
 /// A dot product of m entries.
 using Dot = long double (*)(const double*, const double*, Index m);
 
-/// Sums in long double, which has registers for three.
-template <class X>
-long double plain_dot(const X* x, const X* y, Index m) {
-    constexpr Index lanes = 3;
-    long double sums[lanes] = {};
-    Index i = 0;
-    for (; i + lanes <= m; i += lanes)
-        for (Index l = 0; l < lanes; ++l) sums[l] += static_cast<long double>(x[i + l]) * y[i + l];
-    for (; i < m; ++i) sums[0] += static_cast<long double>(x[i]) * y[i];
-    return std::accumulate(sums, sums + lanes, 0.0L);
-}
-
 /// Sums in pairs of doubles, as if in twice the precision (Ogita, Rump and Oishi 2005, Dot2), in registers of vectors.
 /// No product may overflow, and none may be so small that its rounding error underflows.
 [[gnu::always_inline]] inline long double compensated_dot(const double* x, const double* y, Index m) {
@@ -55,7 +43,7 @@ long double plain_dot(const X* x, const X* y, Index m) {
 }
 Dot compensated() {
     if (__builtin_cpu_supports("avx512f")) return dot_avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? dot_avx2 : plain_dot<double>;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? dot_avx2 : dot<long double, double>;
 }
 #else
 Dot compensated() { return compensated_dot; }
@@ -72,20 +60,20 @@ bool is_moderate(MatrixView<const double> A) {
 
 template <class X, class F>
 void subtract_dots(WideMatrix<long double>& E, MatrixView<const X> L, MatrixView<const X> R, bool upper, F dot) {
-    const bool is_gram = L.data == R.data && L.cols == R.cols && L.ld == R.ld && E.rows == E.cols;
+    const bool is_gram = !upper && L.data == R.data && L.cols == R.cols && L.ld == R.ld;
     for (Index begin = 0; begin < L.rows; begin += part_rows) {
         for (Index first = 0; first < E.rows; first += part_cols) {
             for (Index j = is_gram ? first : 0; j < E.cols; ++j) {
                 const Index end = std::min({begin + part_rows, L.rows, upper ? j + 1 : L.rows});
                 const Index last = std::min(first + part_cols, is_gram ? j + 1 : E.rows);
-                for (Index i = first; i < last && begin < end; ++i)
-                    E(i, j) -= dot(L.at(begin, i), R.at(begin, j), end - begin);
+                for (Index i = first; i < last && begin < end; ++i) {
+                    const long double product = dot(L.at(begin, i), R.at(begin, j), end - begin);
+                    E(i, j) -= product;
+                    if (is_gram && i < j) E(j, i) -= product;
+                }
             }
         }
     }
-    if (!is_gram) return;
-    for (Index j = 0; j < E.cols; ++j)
-        for (Index i = 0; i < j; ++i) E(j, i) = E(i, j);
 }
 
 }  // namespace
@@ -94,9 +82,9 @@ template <class W, class X>
 void subtract_product(WideMatrix<W>& E, MatrixView<const X> L, MatrixView<const X> R, bool upper) {
     if (E.rows == 0 || E.cols == 0 || L.rows == 0) return;
     if constexpr (std::is_same_v<X, double> && std::is_same_v<W, long double>) {
-        subtract_dots(E, L, R, upper, is_moderate(L) && is_moderate(R) ? compensated() : plain_dot<double>);
+        subtract_dots(E, L, R, upper, is_moderate(L) && is_moderate(R) ? compensated() : dot<long double, double>);
     } else if constexpr (std::is_same_v<W, long double>) {
-        subtract_dots(E, L, R, upper, plain_dot<X>);
+        subtract_dots(E, L, R, upper, dot<long double, X>);
     } else {
         const auto copied = [](MatrixView<const X> A) {
             WideMatrix<double> B(A.rows, A.cols);

@@ -43,7 +43,7 @@ std::vector<WorkspaceCase> workspace_cases(double entries, double aspect) {
         for (const QForm q : {QForm::None, QForm::Explicit}) {
             Options options = with(Method::Auto, q);
             options.pivoting = Pivoting{.kind = kind};
-            // every exchange of columns of R costs a QR, on the host: few for a low rank
+            // every exchange of columns costs a QR of R on the host. A low rank needs few; large matrices are left out
             if (kind == Pivots::Strong) options.pivoting->max_rank = 5;
             if (kind != Pivots::Strong || (q == QForm::Explicit && std::min(m, n) <= 2000))
                 add(std::string(to_string(kind)) + " pivots", options);

@@ -149,7 +149,9 @@ struct QOptions {
 /// How the pivots of a QR with column pivoting are chosen.
 enum class Pivots {
     Auto,    ///< by shape from the tuning table
-    Greedy,  ///< the remaining column of largest norm, column by column, as LAPACK's ?geqp3
+    /// the remaining column of largest norm, column by column, as LAPACK's ?geqp3; of a tall matrix one of at least 0.7
+    /// of that norm (docs/pivoting.md)
+    Greedy,
     /// the pivots of a whole panel by Greedy in a sketch of the remaining columns
     Randomized,
     /// Greedy, and then exchanges of columns until |R₁₁⁻¹R₁₂| <= strong_bound for R₁₁ of the rank (Gu and Eisenstat
@@ -227,8 +229,8 @@ struct GramSchmidtPlan {
 
 /// Choices of column pivoting.
 struct PivotPlan : Pivoting {  // `kind` is never Auto
-    /// All pivots are chosen before the factorization, from a sketch of A or from its R, and `method` then factors A P.
-    /// For R alone `method` factors A; its R then gives the pivots and the R of A P.
+    /// All pivots are chosen first: from a sketch of A, from its R, or, if CholeskyQR2 forms Q with greedy pivots, from
+    /// AᵀA. `method` factors A P. For R alone `method` factors A; its R then gives the pivots and the R of A P.
     bool chosen_first = false;
 };
 

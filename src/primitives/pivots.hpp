@@ -42,7 +42,7 @@ void pivot_sketch(Context<D>& ctx, PivotedColumns<T, D> Y, Index width);
 
 /// Chooses greedy pivots in a Gram matrix (n×n, upper triangle): G := PᵀGP = RᵀR, where r_kk² is the largest diagonal
 /// entry of the Schur complement, the first one of equals. `order` (n×1) receives P, for any G. n is at most
-/// `max_pivoted_gram`. n³/3 flops.
+/// `max_pivoted_gram`. n³/3 flops, n³ on the host.
 template <class T, class D>
 void pivot_gram(Context<D>& ctx, View<Sum<T, D>, D> G, View<Index, D> order);
 template <class D>

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "devices.hpp"
 #include "gallery.hpp"
 #include "gpu.hpp"
@@ -203,6 +205,33 @@ TYPED_TEST(GpuLeastSquares, ConditionEstimates) {
     EXPECT_EQ(condition(Matrix<T>(0, 0)), 1);
     EXPECT_EQ(condition(filled<T>(4, 4, 0)), std::numeric_limits<double>::infinity());
     EXPECT_THROW(condition(Matrix<T>(3, 4)), InvalidArgument);
+}
+
+using GpuMixedPrecision = OnGpu;
+
+/// Steps of refinement multiply by R⁻¹, which is made by halves beyond 256 columns.
+TEST_F(GpuMixedPrecision, ObeysTheLawOfF64OrFallsBack) {
+    const LeastSquaresOptions mixed{.mixed_precision = true};
+    for (const auto& [m, n, p] : {std::tuple<Index, Index, Index>{500, 40, 1}, {900, 300, 3}, {1500, 701, 1}}) {
+        for (const double kappa : {1.0, 1e3}) {
+            SCOPED_TRACE(fmt::format("{}x{} kappa {}", m, n, kappa));
+            Matrix<double> A = with_condition<double>(m, n, kappa);
+            const Matrix<double> B = random_normal<double>(m, p, 7);
+            const auto solved = [&] {
+                const auto gA = copy_to_device<double>(gpu(), A.view()), gB = copy_to_device<double>(gpu(), B.view());
+                return least_squares<double, Cuda>(gpu(), gA.view(), gB.view(), mixed);
+            };
+            const auto f = solved();
+            EXPECT_EQ(f.refinement.fell_back, "");
+            EXPECT_GT(f.refinement.steps, 0);
+            const Matrix<double> X = copy_to_host<double>(gpu(), f.X.view());
+            const auto errors = least_squares_errors<double>(A.view(), B.view(), X.view(), f.residual_norms);
+            EXPECT_LE(errors.gradient, least_squares_law);
+            EXPECT_LE(errors.residual_norm, least_squares_law);
+            std::copy_n(A.view().at(0, 1), m, A.view().at(0, n - 1));
+            EXPECT_NE(solved().refinement.fell_back, "") << "equal columns";
+        }
+    }
 }
 
 TYPED_TEST(GpuLeastSquares, NormsAndEquality) {

@@ -55,7 +55,7 @@ public:
         if (order_.data && !one_pass.proves_pivots()) return {};
         Matrix<S, D> first(ctx_, n_, n_);
         const auto R1 = first.view();
-        // G = AᵀA, or PᵀAᵀA P; with pivots A is A P below
+        // G = AᵀA. With an order G = PᵀAᵀA P, and A stands for A P from here on
         solve_and_gram<T>(ctx_, A, {}, {}, R1);
         if (order_.data) pivot_gram<T>(ctx_, R1, order_);
         throw_if_stopped(ctx_);

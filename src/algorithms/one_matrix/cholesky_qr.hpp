@@ -161,8 +161,8 @@ void factor_sketch(Context<D>& ctx, Matrix<Sum<T, D>, D>&& B, SketchDemands dema
 /// Makes the passes over A. Q1 (A, or without data: nothing is stored then) receives Q₁, and R (n×n) the factor. With
 /// `last` the last pass is made too, so that Q1 is Q and R₂ empty. Without it, if one pass suffices, Q₁ is A itself,
 /// and R₂ is R. Waits once, or twice if one pass turned out not to suffice; `next` is called twice then, and its first
-/// result is discarded. `order` (n×1, for A in Q1) receives pivots P of AᵀA: A P is factored instead of A, and a
-/// certificate that does not prove them is refused, with A unchanged.
+/// result is discarded. With an `order` (n×1), A is in Q1 and `chain` is OfA: `order` receives pivots P of AᵀA, and
+/// A P is factored. If the certificate does not prove the pivots, the state is Refused and A is unchanged.
 template <class T, class D>
 CholeskyPasses<T, D> cholesky_passes(Context<D>& ctx, CholeskyChain chain, bool last, InputView<T, D> A,
                                      MatrixView<T, D> Q1, MatrixView<T, D> R, const NextStep<T, D>& next = {},

@@ -74,9 +74,10 @@ template <class D>
 class Preconditioner {
 public:
     Preconditioner(Context<D>& ctx, MatrixView<const double, D> R) : R_(R) {
-        if constexpr (!Tuning<D>::inverts_triangles) return;
-        inverse_ = Matrix<double, D>(ctx, R.rows, R.cols);
-        invert<D>(ctx, R, inverse_.view());
+        if constexpr (Tuning<D>::inverts_triangles) {
+            inverse_ = Matrix<double, D>(ctx, R.rows, R.cols);
+            invert<D>(ctx, R, inverse_.view());
+        }
     }
 
     /// X := op(R)⁻¹ X
@@ -88,7 +89,7 @@ public:
             if (op == Op::Transpose) return multiply_transposed<double>(ctx, inverse_.view(), given.view(), X);
             set_zero(ctx, X);
             subtract_product<double>(ctx, inverse_.view(), given.view(), X);
-            scaled_copy<double>(ctx, -1, X, X);
+            negate<double>(ctx, X);
         }
     }
 

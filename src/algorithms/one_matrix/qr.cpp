@@ -206,8 +206,8 @@ private:
         hold_as_planned(std::move(R));
     }
 
-    /// Factors A, or A P if there is an `order` for greedy pivots P. Returns false with A unchanged if pivots are not
-    /// proved, or unless `checked` if A is out of range.
+    /// Factors A, or A P if there is an `order` for greedy pivots P. Returns false with A unchanged if the pivots
+    /// are not proved. Unless `checked`, also if A is out of range.
     bool by_cholesky(bool checked, MatrixView<Index, D> order = {}) {
         using State = typename Passes::State;
         const auto A = forest_.A.view();

@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(solve_warps * 32, 1)
     Index row = (m > step ? Index(blockIdx.x) * solve_warps + warp : Index(warp) * gridDim.x + blockIdx.x) * 16;
     A += g + (permuted ? 0 : 2 * t * lda);
     X += g + 2 * t * ldx;
-    // p: the lane's first entry of tile j, or with an order its row's entry of column 0, and `places` its part of that
+    // Without an order p is the lane's first entry of tile j. With one, p is the entry of its row in column 0, and
+    // `places` is the order from the lane's first column on.
     const auto load = [&]<bool whole>(const T* p, const Index* places, int j, int left, Index valid) {
         const auto column = [&](int e) { return p + (permuted ? places[8 * j + e] : e) * lda; };
         return load_entries<whole, T>(column, left, valid);

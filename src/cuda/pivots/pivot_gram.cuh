@@ -8,7 +8,7 @@
 //     r_kj := (g_kj − Σ_{i<k} r_ik r_ij) / √d_k,   d_j := d_j − r_kj²,   j >= k
 //
 // d_j is the squared norm that column j has below row k. Thread (j, part) adds every `parts`-th i, and four barriers
-// separate the parts of a step. G stays in global memory, which all steps read one row of, from L2.
+// separate the parts of a step. G stays in global memory. Each step reads one row of it, from L2.
 //
 // Shared: n(n + 1)/2 doubles and 8 KB: 157 KB for n = 192. n³/3 flops. Bound by the latency of n steps, and by shared
 // memory: n³/6 reads of R.
