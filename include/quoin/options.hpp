@@ -148,7 +148,7 @@ struct QOptions {
 
 /// How the pivots of a QR with column pivoting are chosen.
 enum class Pivots {
-    Auto,    ///< by shape from the tuning table
+    Auto,  ///< by shape from the tuning table
     /// the remaining column of largest norm, column by column, as LAPACK's ?geqp3; of a tall matrix one of at least 0.7
     /// of that norm (docs/pivoting.md)
     Greedy,
