@@ -68,8 +68,8 @@ void invert(Context<D>& ctx, MatrixView<const double, D> R, MatrixView<double, D
     multiply_triangle<double>(ctx, Side::Left, Triangle::Upper, Op::None, W.block(head, head), corner);
 }
 
-/// Solves with R. Where a solve of few columns is a long chain, it multiplies by R⁻¹ instead, whose rounding errors of κ u
-/// in f64 are small beside R's own, of κ u in f32.
+/// Solves with R. Where a solve of few columns is a long chain, it multiplies by R⁻¹ instead. The rounding errors of R⁻¹,
+/// of κ u in f64, are small beside R's own, of κ u in f32.
 template <class D>
 class Preconditioner {
 public:
