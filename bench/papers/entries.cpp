@@ -49,7 +49,7 @@ constexpr unsigned of_large_blocks = of_out_of_core | LargeBlocks;
 #define LARGE_BLOCKS(name, title) \
     { "out-of-core", {name, title, of_large_blocks, ON_GPU(bench_out_of_core_large), check_tall}, nullptr, "80 s" }
 #define SCHEDULES(name, title, study) \
-    { "out-of-core", {name, title, of_large_blocks, ON_GPU(study), check_schedules}, nullptr, "5 min" }
+    { "out-of-core", {name, title, of_large_blocks, ON_GPU(study), check_schedules}, nullptr, "2 min" }
 
 }  // namespace
 

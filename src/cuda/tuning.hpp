@@ -141,7 +141,6 @@ struct Tuning<Cuda> : CommonTuning {
     static FullTRoute full_t(Index m, Index k) { return m < 4 * k ? FullTRoute::Recurrence : FullTRoute::Joined; }
     /// Width of its blocks in products with it.
     static constexpr Index wy_block = 1024;
-    static constexpr bool inverts_triangles = true;
     /// Trees are batches, which have no T of their own here.
     static constexpr bool has_batched_trees = true;
     static constexpr Index inner_block(Index) { return 0; }

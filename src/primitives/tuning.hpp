@@ -61,8 +61,6 @@ struct CommonTuning {
     static constexpr Index last_panel_width = 0;
     /// Whether the levels of trees are batches (small_batch.hpp).
     static constexpr bool has_batched_trees = false;
-    /// Whether the inverse of a triangle is made for many solves of few columns.
-    static constexpr bool inverts_triangles = false;
     /// Rows n, n + 1, … of an m×n matrix are read and written from this row on: the last row up to n at a boundary of
     /// the memory, if boundaries matter.
     static constexpr Index aligned_start(Index, Index n) { return n; }

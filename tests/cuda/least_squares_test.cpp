@@ -209,7 +209,6 @@ TYPED_TEST(GpuLeastSquares, ConditionEstimates) {
 
 using GpuMixedPrecision = OnGpu;
 
-/// Steps of refinement multiply by R⁻¹, which is made by halves beyond 256 columns.
 TEST_F(GpuMixedPrecision, ObeysTheLawOfF64OrFallsBack) {
     const LeastSquaresOptions mixed{.mixed_precision = true};
     for (const auto& [m, n, p] : {std::tuple<Index, Index, Index>{500, 40, 1}, {900, 300, 3}, {1500, 701, 1}}) {

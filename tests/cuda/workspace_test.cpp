@@ -21,7 +21,10 @@ void GpuWorkspace<T>::is_what_the_plan_says(double aspect) {
     // every case views the same numbers
     const Matrix<T, Cuda> numbers =
         copy_to_device<T>(this->gpu(), random_normal<T>(static_cast<Index>(1.1 * entries), 1).view());
+    Index turn = sizeof(T) / 4;
     for (const WorkspaceCase& c : workspace_cases<Cuda>(entries, aspect)) {
+        // one formula counts entries of both types
+        if (!every_combination() && ++turn % 2 > 0) continue;
         SCOPED_TRACE(c.name);
         Context<Cuda> ctx;
         Matrix<T, Cuda> A(ctx, c.m, c.n);

@@ -49,55 +49,6 @@ private:
     }
 };
 
-/// W := R⁻¹ with zeros below the diagonal, by halves. n³/2 flops.
-template <class D>
-void invert(Context<D>& ctx, MatrixView<const double, D> R, MatrixView<double, D> W) {
-    const Index n = R.cols;
-    if (n <= 256) {
-        set_identity<double>(ctx, 0, W);
-        solve_triangle<double>(ctx, Triangle::Upper, Op::None, R, W);
-        return;
-    }
-    const Range head{0, n / 2}, tail{n / 2, n};
-    const auto corner = W.block(head, tail);
-    invert<D>(ctx, R.block(head, head), W.block(head, head));
-    invert<D>(ctx, R.block(tail, tail), W.block(tail, tail));
-    set_zero(ctx, W.block(tail, head));
-    set_zero(ctx, corner);
-    subtract_product<double>(ctx, R.block(head, tail), W.block(tail, tail), corner);
-    multiply_triangle<double>(ctx, Side::Left, Triangle::Upper, Op::None, W.block(head, head), corner);
-}
-
-/// Solves with R. Where a solve of few columns is a long chain, it multiplies by R⁻¹ instead. The rounding errors of R⁻¹,
-/// of κ u in f64, are small beside R's own, of κ u in f32.
-template <class D>
-class Preconditioner {
-public:
-    Preconditioner(Context<D>& ctx, MatrixView<const double, D> R) : R_(R) {
-        if constexpr (Tuning<D>::inverts_triangles) {
-            inverse_ = Matrix<double, D>(ctx, R.rows, R.cols);
-            invert<D>(ctx, R, inverse_.view());
-        }
-    }
-
-    /// X := op(R)⁻¹ X
-    void solve(Context<D>& ctx, Op op, MatrixView<double, D> X) const {
-        if constexpr (!Tuning<D>::inverts_triangles) {
-            solve_triangle<double>(ctx, Triangle::Upper, op, R_, X);
-        } else {
-            const Matrix<double, D> given = copy_of<double, D>(ctx, X);
-            if (op == Op::Transpose) return multiply_transposed<double>(ctx, inverse_.view(), given.view(), X);
-            set_zero(ctx, X);
-            subtract_product<double>(ctx, inverse_.view(), given.view(), X);
-            negate<double>(ctx, X);
-        }
-    }
-
-private:
-    MatrixView<const double, D> R_;
-    Matrix<double, D> inverse_;
-};
-
 /// A step of refinement has to divide the error by this.
 constexpr double least_reduction = 4;
 
@@ -106,13 +57,15 @@ constexpr double least_reduction = 4;
 /// nothing but rounding errors there. Two inverse iterations with R D from random signs, and two passes over A.
 template <class D>
 double share_left(Context<D>& ctx, MatrixView<const double, D> A, const ColumnUnits<D>& units,
-                  const Preconditioner<D>& R) {
+                  MatrixView<const double, D> R) {
     const Index m = A.rows, n = A.cols;
     if (n == 0) return 0;
     Matrix<double> signs(n, 1);
     for (Index i = 0; i < n; ++i) signs(i, 0) = random_sign(i, 0);
     Matrix<double, D> w = device_copy_of<double, D>(ctx, signs.view());
-    const auto solve = [&](Op op, Matrix<double, D>& x) { R.solve(ctx, op, x.view()); };
+    const auto solve = [&](Op op, Matrix<double, D>& x) {
+        solve_triangle<double>(ctx, Triangle::Upper, op, R, x.view());
+    };
     for (int iteration = 0; iteration < 2; ++iteration) {
         // w := (R D)⁻ᵀ(R D)⁻¹w / ‖…‖
         solve(Op::None, w);
@@ -136,7 +89,7 @@ double share_left(Context<D>& ctx, MatrixView<const double, D> A, const ColumnUn
 /// columns.
 template <class D>
 std::string refine(Context<D>& ctx, MatrixView<const double, D> A, const ColumnUnits<D>& units,
-                   const Preconditioner<D>& R, MatrixView<const double, D> B, const std::vector<double>& b,
+                   MatrixView<const double, D> R, MatrixView<const double, D> B, const std::vector<double>& b,
                    MatrixView<double, D> X, MatrixView<double, D> residuals, Index& steps) {
     const Span span(ctx, "refine");
     const Index m = A.rows, n = A.cols, p = B.cols;
@@ -161,7 +114,7 @@ std::string refine(Context<D>& ctx, MatrixView<const double, D> A, const ColumnU
         const std::vector<double> g = scaled_norms(units.factors, G.view()), r = norms_of<D>(ctx, residuals),
                                   x = scaled_norms(units.inverse, X);
         copy<double>(ctx, G.view(), Z.view());
-        R.solve(ctx, Op::Transpose, Z.view());
+        solve_triangle<double>(ctx, Triangle::Upper, Op::Transpose, R, Z.view());
         const std::vector<double> z = norms_of<D>(ctx, Z.view());
         bool is_open = false;
         Index stagnant = -1;
@@ -200,7 +153,7 @@ std::string refine(Context<D>& ctx, MatrixView<const double, D> A, const ColumnU
         last = z;
         if (is_fresh) last_fresh = z;
         // x := x + R⁻¹z,   r := r − A R⁻¹z,   g := g − AᵀA R⁻¹z
-        R.solve(ctx, Op::None, Z.view());
+        solve_triangle<double>(ctx, Triangle::Upper, Op::None, R, Z.view());
         add<double>(ctx, Z.view(), X);
         set_zero(ctx, change.view());
         subtract_product<double>(ctx, A, Z.view(), change.view());
@@ -266,8 +219,7 @@ std::optional<LeastSquares<double, D>> solve_in_mixed_precision(Context<D>& ctx,
     if (solver.rcond > 0 && !has_full_rank(found.condition, n, solver.rcond))
         return fall_back("rcond may drop singular values");
 
-    const Preconditioner<D> preconditioner(ctx, R.view());
-    if (const double left = share_left<D>(ctx, A.stored(), units, preconditioner); !(left <= 1 / least_reduction))
+    if (const double left = share_left<D>(ctx, A.stored(), units, R.view()); !(left <= 1 / least_reduction))
         return fall_back(
             fmt::format("the condition number {:.1e} is too large for f32: a step of refinement leaves {:.2g} "
                         "of an error",
@@ -276,7 +228,7 @@ std::optional<LeastSquares<double, D>> solve_in_mixed_precision(Context<D>& ctx,
     solution.X = Matrix<double, D>(ctx, n, p);
     Matrix<double, D> residuals(ctx, m, p);
     const std::string reason =
-        refine<D>(ctx, A.stored(), units, preconditioner, B, b, solution.X.view(), residuals.view(), refinement.steps);
+        refine<D>(ctx, A.stored(), units, R.view(), B, b, solution.X.view(), residuals.view(), refinement.steps);
     if (!reason.empty()) return fall_back(reason);
     solution.residual_norms = m == n ? std::vector<double>(p) : norms_of<D>(ctx, residuals.view());
     solution.condition = found.condition;
