@@ -86,13 +86,8 @@ void subtract_product(WideMatrix<W>& E, MatrixView<const X> L, MatrixView<const 
     } else if constexpr (std::is_same_v<W, long double>) {
         subtract_dots(E, L, R, upper, dot<long double, X>);
     } else {
-        const auto copied = [](MatrixView<const X> A) {
-            WideMatrix<double> B(A.rows, A.cols);
-            for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.column(j));
-            return B;
-        };
-        const WideMatrix<double> l = copied(L);
-        WideMatrix<double> r = copied(R);
+        const auto l = widened<X, double>(L);
+        auto r = widened<X, double>(R);
         for (Index j = 0; upper && j < r.cols; ++j)
             std::fill(r.column(j) + std::min(j + 1, r.rows), r.column(j) + r.rows, 0.0);
         cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, static_cast<int>(E.rows), static_cast<int>(E.cols),

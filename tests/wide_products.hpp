@@ -42,9 +42,9 @@ W norm(const WideMatrix<W>& A, Index j) {
     return std::sqrt(dot<W>(A.column(j), A.column(j), A.rows));
 }
 
-template <class T>
-WideMatrix<Wide<T>> widened(MatrixView<const T> A) {
-    WideMatrix<Wide<T>> B(A.rows, A.cols);
+template <class T, class W = Wide<T>>
+WideMatrix<W> widened(MatrixView<const T> A) {
+    WideMatrix<W> B(A.rows, A.cols);
     for (Index j = 0; j < A.cols; ++j) std::copy_n(A.at(0, j), A.rows, B.column(j));
     return B;
 }

@@ -354,9 +354,13 @@ class Report:
         return sorted(((*key, entry) for key, entry in found.items()), key=duration)
 
     def arguments(self, entry, device):
-        for full, quick, *on_gpu in self.data.lines["QUICK", entry["paper"], entry["entry"]]:
-            return ([*on_gpu, ""][0] if device == "gpu" and entry["host"] else quick if self.quick else full).split()
-        return []
+        asked = self.data.lines["QUICK", entry["paper"], entry["entry"]]
+        if not asked:
+            return []
+        full, quick, *on_gpu = asked[0]
+        if device == "gpu" and entry["host"]:
+            return " ".join(on_gpu).split()
+        return (quick if self.quick else full).split()
 
     def run_all(self):
         start, runs = time.monotonic(), self.runs()

@@ -149,8 +149,8 @@ struct QOptions {
 /// How the pivots of a QR with column pivoting are chosen.
 enum class Pivots {
     Auto,  ///< by shape from the tuning table
-    /// the remaining column of largest norm, column by column, as LAPACK's ?geqp3; of a tall matrix one of at least 0.7
-    /// of that norm (docs/pivoting.md)
+    /// The remaining column of largest norm, column by column, as LAPACK's ?geqp3. In a tall matrix its norm is at
+    /// least 0.7 of the largest (docs/pivoting.md).
     Greedy,
     /// the pivots of a whole panel by Greedy in a sketch of the remaining columns
     Randomized,

@@ -102,7 +102,7 @@ struct CommonTuning {
 };
 
 /// Block sizes and crossovers for one device, in src/DEVICE/tuning.hpp. Every row of a table cites its measurement.
-/// What depends on the device's properties needs a value: tuning_of(ctx), or Tuning<D>::here() for the current device.
+/// tuning_of(ctx) and Tuning<D>::here() return values: they know the properties of a context's or the current device.
 template <class D>
 struct Tuning;
 
