@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <lapacke.h>
 
@@ -71,5 +72,48 @@ inline constexpr Gallery svd_classes[] = {
     Gallery::GradedColumnsDown, Gallery::GradedRowsUp,       Gallery::Kahan,           Gallery::Hilbert,
     Gallery::Vandermonde,       Gallery::NearCollinear12,    Gallery::ClusteredScales, Gallery::Identity,
     Gallery::NearOverflow,      Gallery::SingleLargeEntry,   Gallery::UpperTriangular, Gallery::GeometricSpectrum};
+
+/// Expects the law of the batches that decompose(A, vectors) returns for matrices in columns, in rows and in a list.
+template <class T, class Decompose>
+void expect_svd_law_of_batches(const Decompose& decompose) {
+    constexpr Index count = std::size(svd_classes) + 2;
+    for (const auto& [m, n] : {std::pair<Index, Index>{3, 3}, {32, 32}, {40, 7}, {7, 40}, {1, 1}, {300, 3}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        std::vector<Matrix<T>> A;
+        for (const Gallery matrix_class : svd_classes) A.push_back(generate<T>(matrix_class, m, n));
+        // R of these is near an end of T's range
+        for (const int e : {std::numeric_limits<T>::min_exponent, std::numeric_limits<T>::max_exponent - 10})
+            A.push_back(integers<T>(m, n, e));
+        std::vector<T> columns(m * n * count), rows(m * n * count);
+        std::vector<MatrixView<const T>> list;
+        for (Index b = 0; b < count; ++b) {
+            for (Index i = 0; i < m; ++i)
+                for (Index j = 0; j < n; ++j) columns[(b * n + j) * m + i] = rows[(b * m + i) * n + j] = A[b](i, j);
+            list.push_back(std::as_const(A[b]).view());
+        }
+        const BatchView<const T> by_columns(columns.data(), m, n, m, m * n, count),
+            by_rows(rows.data(), m, n, n, 1, m * n, count);
+        for (const auto& batch : {by_columns, by_rows, BatchView<const T>(list)}) {
+            const BatchedSVD<T> f = decompose(batch, true), values = decompose(batch, false);
+            ASSERT_EQ(f.s.count(), count);
+            EXPECT_EQ(values.U.count() + values.Vt.count(), 0);
+            for (Index b = 0; b < count; ++b) {
+                SCOPED_TRACE(b);
+                SVD<T> one{copy<T>(f.U[b]), {}, copy<T>(f.Vt[b])};
+                one.s.assign(f.s[b].data, f.s[b].data + f.s[b].rows);
+                std::vector<double> of_values(values.s[b].data, values.s[b].data + values.s[b].rows);
+                EXPECT_LE(singular_value_error<T>(of_values, one.s), 2 * svd_law);
+                if (b + 2 < count) {
+                    expect_svd_law<T>(list[b], one);
+                } else {
+                    Context<Host> ctx;
+                    const SVD<T> alone = svd(ctx, list[b]);
+                    EXPECT_LE(singular_value_error<T>({alone.s.begin(), alone.s.end()}, one.s), 2 * svd_law);
+                    EXPECT_LE(orthogonality_error<T>(one.U.view(), std::min(m, n)), svd_law);
+                }
+            }
+        }
+    }
+}
 
 }  // namespace quoin::test

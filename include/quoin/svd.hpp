@@ -64,22 +64,22 @@ template <class T, class D>
 double flops_of_svd(const Context<D>& ctx, Index m, Index n, bool vectors = true, Options options = {});
 
 /// Thin singular value decompositions A_b = U_b diag(s_b) V_bᵀ of a batch, k = min(m, n).
-template <class T>
+template <class T, class D = Host>
 struct BatchedSVD {
-    Batch<T> U;   ///< m×k; no matrices if only values were computed
-    Batch<T> s;   ///< k×1, descending
-    Batch<T> Vt;  ///< k×n; no matrices if only values were computed
+    Batch<T, D> U;   ///< m×k; no matrices if only values were computed
+    Batch<T, D> s;   ///< k×1, descending
+    Batch<T, D> Vt;  ///< k×n; no matrices if only values were computed
 };
 
-/// Computes the SVD of every matrix of a batch in the host's memory, by the batched QR and the SVD of each R (Chan
-/// 1982), for which one thread serves one matrix.
+/// Computes the SVD of every matrix of a batch, by the batched QR and the SVD of each R (Chan 1982), for which one
+/// thread of the host serves one matrix.
 ///
 /// It has the bounds, flops and errors of `svd` for one matrix, and the errors name the first failing matrix. Only
 /// matrices of one array (BatchView::uniform) are factored several at once; `svd` decomposes each matrix of a list.
 /// `options` have no pivoting. The bits do not depend on the number of threads. Blocks until done.
 ///
 ///     auto f = svd(ctx, BatchView<const double>(data, 16, 8, 16, 128, count));  // f.U[0], f.s[0], f.Vt[0]
-template <class T>
-BatchedSVD<T> svd(Context<Host>& ctx, BatchView<const T> A, bool vectors = true, Options options = {});
+template <class T, class D>
+BatchedSVD<T, D> svd(Context<D>& ctx, BatchView<const T, D> A, bool vectors = true, Options options = {});
 
 }  // namespace quoin

@@ -26,7 +26,6 @@ from ._arrays import (
     _FLOAT64,
     ON_HOST,
     BesideGpu,
-    OnHost,
     Place,
     at_least_2d,
     broadcast,
@@ -625,8 +624,8 @@ def svd(
     Parameters
     ----------
     a : array_like, shape (..., M, N)
-        Types and layouts as for `qr`. With limits, with square factors and on a GPU the matrices of a stack are
-        computed one after the other, otherwise by the batched QR.
+        Types and layouts as for `qr`. With limits and with square factors the matrices of a stack are computed one
+        after the other, otherwise by the batched QR; the host decomposes their triangles.
     compute_uv : bool or 'vh'
         With False the singular values alone. With 'vh' S and Vh: a tall matrix is then only read, for R and the SVD of
         R, and U is not formed.
@@ -680,11 +679,10 @@ def svd(
     xp = place.library.xp
     if full and not unlimited:
         raise InvalidArgument("rank, rtol and rtol_frobenius leave a thin SVD: leave out full_matrices=True")
-    on_host = isinstance(place, OnHost)
-    if right_alone and m > n and unlimited and (not stack or on_host):
+    if right_alone and m > n and unlimited:
         R = qr(place.bare(a), "r", method, threads, check_finite)
         arrays = [place.give_back(array) for array in svd(R, True, threads=threads, check_finite=False)[1:]]
-    elif stack and (full or not unlimited or not on_host):
+    elif stack and (full or not unlimited):
         if not rtol is rtol_frobenius is None:
             raise InvalidArgument("a tolerance may leave different numbers of singular values in a stack: give rank instead")
         options = (compute_uv, method, threads, check_finite, full_matrices, rank)

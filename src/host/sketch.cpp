@@ -65,9 +65,9 @@ void add_signs(Context<Host>& ctx, Index seed, std::span<const Real<T>> sizes, M
 
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B) {
-    const Index m = A.rows, n = A.cols, segments = sketch_segments(n), s = sketch_rows(n), sums_of_col = 2 * s;
+    const Index m = A.rows, n = A.cols, s = B.rows, segments = s / sketch_rows(1), sums_of_col = 2 * s;
     if (n == 0) return;
-    if (B.rows < s) return copy<T>(ctx, A, B);
+    if (s == m) return copy<T>(ctx, A, B);
     const Index strips = (n + strip_cols - 1) / strip_cols;
     const Index blocks = std::max<Index>(1, (m + rows_of_block - 1) / rows_of_block);
     const Index blocks_of_chunk = (Tuning<Host>::sketch_chunk_rows(m, n) + rows_of_block - 1) / rows_of_block;

@@ -58,8 +58,8 @@ constexpr SketchGroup sketch_group(Index group, Index seed, Index segments) {
     return g;
 }
 
-/// B (s×n, s = sketch_rows(n)) := S A; with B of m < s rows S is I. n <= Tuning<D>::max_sketch_cols. 4mn additions, mn
-/// elements read.
+/// B (s×n) := S A. s is a multiple of 128, sketch_rows(n) for all x in Rⁿ, or m, and then S is I. s and sketch_rows(n)
+/// are at most sketch_rows(Tuning<D>::max_sketch_cols). 4mn additions, mn elements read.
 template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B);
 

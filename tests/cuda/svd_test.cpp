@@ -46,6 +46,38 @@ TYPED_TEST(GpuSvd, FactorsObeyTheLaw) {
     }
 }
 
+TYPED_TEST(GpuSvd, BatchesObeyTheLaw) {
+    using T = TypeParam;
+    const auto on_host = [&](const Batch<T, Cuda>& there) {
+        std::vector<std::pair<Index, Index>> shapes;
+        for (Index b = 0; b < there.count(); ++b) shapes.emplace_back(there[b].rows, there[b].cols);
+        Batch<T> here(Context<Host>(), shapes);
+        for (Index b = 0; b < there.count(); ++b)
+            copy<T>(this->host, copy_to_host<T>(this->gpu(), there[b]).view(), here[b]);
+        return here;
+    };
+    expect_svd_law_of_batches<T>([&](BatchView<const T> A, bool vectors) {
+        BatchedSVD<T, Cuda> f;
+        if (A.uniform()) {
+            const Index m = A.rows(0), n = A.cols(0), size = m * n * A.count();
+            const Matrix<T, Cuda> there = copy_to_device<T>(this->gpu(), MatrixView<const T>(A.data(0), size, 1, size));
+            f = svd<T, Cuda>(
+                this->gpu(),
+                BatchView<const T, Cuda>(there.data(), m, n, A.row_stride(0), A.col_stride(0), m * n, A.count()),
+                vectors);
+        } else {
+            std::vector<Matrix<T, Cuda>> there;
+            std::vector<MatrixView<const T, Cuda>> views;
+            for (Index b = 0; b < A.count(); ++b) {
+                there.push_back(copy_to_device<T>(this->gpu(), MatrixView<const T>(A.data(b), A.rows(b), A.cols(b))));
+                views.push_back(std::as_const(there.back()).view());
+            }
+            f = svd<T, Cuda>(this->gpu(), BatchView<const T, Cuda>(views), vectors);
+        }
+        return BatchedSVD<T>{on_host(f.U), on_host(f.s), on_host(f.Vt)};
+    });
+}
+
 TYPED_TEST(GpuSvd, SingularTrianglesOfManyColumns) {
     using T = TypeParam;
     const Index n = quick() ? beyond : Tuning<Cuda>::host_svd_cols_uncertified + 10;

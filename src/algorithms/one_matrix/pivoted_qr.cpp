@@ -261,8 +261,8 @@ private:
 
     Index by_sketch() {
         const Index m = A_.rows, n = A_.cols, rows = std::min(plan_.panel_width, most_) + oversampling;
-        Matrix<T, D> St(ctx_, m, rows), memory(ctx_, rows, n);
-        set_random_signs<T>(ctx_, pivoting_.seed, St.view());
+        Matrix<T, D> G(ctx_, sign_rows<D>(m, rows), rows), memory(ctx_, rows, n);
+        set_random_signs<T>(ctx_, pivoting_.seed, G.view());
         Matrix<Real<T>, D> norms_of_Y(ctx_, n, 2), computed_norms(ctx_, n, 1);
         const Matrix<Index, D> identity = identity_order(ctx_, n);
         Matrix<Index, D> order_of_Y(ctx_, n, 1);
@@ -284,8 +284,7 @@ private:
             const auto computed = computed_norms.view().row_block(rest);  // norms of Y when it was computed from A
             if (is_lost) {
                 const Span span(ctx_, "sketch", s);
-                multiply_transposed<T>(ctx_, St.view().row_block({first, m}), A_.block({first, m}, rest), Y, false,
-                                       plan_.arithmetic);
+                make_sketch(G.view(), A_.block({first, m}, rest), Y);
             }
             set_norms(Y, norms);
             if (is_lost) copy<Real<T>>(ctx_, norms.col_block({0, 1}), computed);
@@ -323,6 +322,25 @@ private:
         return most_;
     }
 
+    /// Y := S A₂₂, S = Gᵀ or Gᵀ E (sign_rows).
+    void make_sketch(MatrixView<const T, D> G, MatrixView<const T, D> A22, MatrixView<T, D> Y) {
+        if (G.rows == A_.rows) {
+            const auto last = G.row_block({A_.rows - A22.rows, A_.rows});
+            return multiply_transposed<T>(ctx_, last, A22, Y, false, plan_.arithmetic);
+        }
+        using S = Sum<T, D>;
+        Matrix<S, D> E_A22(ctx_, G.rows, A22.cols);
+        sketch<T>(ctx_, A22, static_cast<Index>(pivoting_.seed), E_A22.view());
+        if constexpr (std::is_same_v<S, T>) {
+            multiply_transposed<T>(ctx_, G, E_A22.view(), Y);
+        } else {
+            Matrix<T, D> rounded(ctx_, G.rows, A22.cols);
+            const Matrix<double, D> ones = on_device<double, D>(ctx_, std::vector<double>(A22.cols, 1.0));
+            multiply_columns<S, T>(ctx_, E_A22.view(), ones.view(), rounded.view());
+            multiply_transposed<T>(ctx_, G, rounded.view(), Y);
+        }
+    }
+
     Index by_strong_pivots() {
         const auto [order, rank] = strong_pivots<T, D>(ctx_, pivoting_, A_, exponents_);
         const Matrix<Index, D> moved = on_device<Index, D>(ctx_, order);
@@ -347,6 +365,7 @@ private:
         factor_one_panel<T, D>(ctx_, plan_, s, forest_.panel_a(panel), forest_.panel_t(panel), nothing);
         if (C.cols == 0) return;
         const Span span(ctx_, "update", s);
+        // halves of C for one product alone take longer than both products of the fused update
         if (is_last && !takes_halves(plan_.arithmetic)) return update_rows_of_r(panel, C);
         apply_panel<T>(ctx_, Op::Transpose, forest_.panel_a(panel), forest_.panel_t(panel), C, plan_.arithmetic);
     }

@@ -16,6 +16,14 @@ template <class T, class D>
 Index factor_with_pivots(Context<D>& ctx, const Plan& plan, ReflectorForest<T, D>& forest, MatrixView<int, D> exponents,
                          std::vector<Index>& order);
 
+/// Returns the rows of the random signs G in a sketch of `rows` rows: Gᵀ A, or Gᵀ (E A) if E, a sparse embedding,
+/// has far fewer rows than A.
+template <class D>
+Index sign_rows(Index m, Index rows) {
+    const Index embedded = sketch_rows(rows);
+    return rows <= Tuning<D>::max_sketch_cols && m >= 16 * embedded ? embedded : m;
+}
+
 /// Returns pivots of a tall A: the pivots of a sketch of A, or of A's R for Pivots::Greedy. Waits.
 template <class T, class D>
 std::vector<Index> pivots_of(Context<D>& ctx, const PivotPlan& pivoting, MatrixView<const T, D> A,

@@ -313,8 +313,11 @@ Plan pivoted_plan(const Tuning<D>& tuning, Index m, Index n, Options options) {
         pivoting.kind = tuning.greedy_pays(std::min(m, n)) && !is_seeded ? Pivots::Greedy : Pivots::Randomized;
     }
     const bool r_alone = options.q == QForm::None;
+    // a few columns and their rows of R take at most 4mn max_rank flops, and R of A up to 2mn²
+    const bool stops_early = pivoting.kind == Pivots::Randomized && most <= n / 4;
     pivoting.chosen_first = options.method == Method::Auto && !has_shape && n > 0 && n <= Tuning<D>::max_sketch_cols &&
-                            (r_alone || !pivoting.has_limit()) && m >= tuning.pivots_first_aspect(r_alone) * n;
+                            (r_alone ? !stops_early : !pivoting.has_limit()) &&
+                            m >= tuning.pivots_first_aspect(r_alone) * n;
     if (!pivoting.chosen_first) {
         const bool greedy = pivoting.kind == Pivots::Greedy;
         const Index given = options.method.panel_width();

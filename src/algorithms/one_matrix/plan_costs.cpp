@@ -5,6 +5,7 @@
 #include <map>
 
 #include "algorithms/one_matrix/panel_layout.hpp"
+#include "algorithms/one_matrix/pivoted_qr.hpp"
 #include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/sampled_sum.hpp"
 #include "devices.hpp"
@@ -480,16 +481,24 @@ private:
         } else if (pivoting.kind == Pivots::Greedy) {
             chosen = held(nb_ * n_);
         } else {
-            chosen = sketches() + std::max(held(partial_sums(pivoted_width() + 8, n_)), last_rows());
+            chosen = sketches(std::max(held(partial_sums(pivoted_width() + 8, n_)), last_rows()));
         }
         return std::max(by_panels(most_pivots()), Tf + chosen);
     }
     double most_pivots() const { return plan_.pivoting->max_rank > 0 ? number(plan_.pivoting->max_rank) : k_; }
     double pivoted_width() const { return std::min(nb_, most_pivots()); }
-    /// A sketch of the columns, its transposed factor, and the updates of the sketch.
-    double sketches() const {
-        const double rows = pivoted_width() + 8;
-        return held(m_ * rows) + 2 * held(rows * n_);
+    /// A sketch of the columns, the random signs, and the larger of what makes it and of its updates with `later`.
+    double sketches(double later) const {
+        const Index rows = static_cast<Index>(pivoted_width()) + 8, signs = sign_rows<D>(plan_.rows, rows);
+        double sums = signs == plan_.rows ? 0 : sum;  // of E A
+        if constexpr (on_host) {
+            const double chunk = number(kernel_.tuning.sketch_chunk_rows(plan_.rows, plan_.cols));
+            if (sums > 0) sums += std::ceil(m_ / chunk);
+        } else if (sums > 1) {
+            sums += 1;
+        }
+        const double made = held(sums * number(signs) * n_), updates = held(number(rows) * n_);
+        return held(number(signs * rows)) + updates + std::max(made, updates + later);
     }
     /// R of the rows of the last panel, from V and V T.
     double last_rows() const { return 2 * held(m_ * pivoted_width()); }
@@ -512,11 +521,14 @@ private:
         } else if (pivoting.kind == Pivots::Greedy) {
             chosen = nb_ * n_;
         } else {
-            const double product = kernel_.inner_product(plan_.rows, static_cast<Index>(pivoted_width()) + 8,
-                                                         plan_.cols, plan_.scalar, plan_.arithmetic);
+            const Index rows = static_cast<Index>(pivoted_width()) + 8;
+            const double product =
+                sign_rows<D>(plan_.rows, rows) < plan_.rows
+                    ? 0
+                    : kernel_.inner_product(plan_.rows, rows, plan_.cols, plan_.scalar, plan_.arithmetic);
             // the arena keeps the larger of its products
             return Tf + std::max(product / sizeof(T), arena_of_panels(nb_)) +
-                   std::max(sketches() + last_rows(), results(most_pivots()));
+                   std::max(sketches(last_rows()), results(most_pivots()));
         }
         return std::max(by_panels(most_pivots()), Tf + chosen);
     }

@@ -56,14 +56,16 @@ template <class T, class D>
 void sketch(Context<D>& ctx, View<const T, D> A, Index seed, View<Sum<T, D>, D> B) {
     const int n = static_cast<int>(A.cols);
     if (n == 0) return;
-    if (B.rows < sketch_rows(n)) {
+    if (B.rows == A.rows) {
         return for_each_element(ctx, B.rows, B.cols,
                                 [=] __device__(Index i, Index j) { B.data[i + j * B.ld] = A.data[i + j * A.ld]; });
     }
-    const SketchGrid grid(A.rows, n, ctx.state().kernels.multiprocessors, ctx.state().kernels.shared_bytes - 3072);
+    const int segments = static_cast<int>(B.rows / sketch_rows(1));
+    const Kernels& kernels = ctx.state().kernels;
+    const SketchGrid grid(A.rows, n, B.rows, kernels.multiprocessors, kernels.shared_bytes - 3072);
     Arena::Frame frame(ctx);
     double* const parts = frame.take<double>(grid.parts * B.rows * B.cols);
-    cuda::sketch<T>(ctx, A, seed, grid, parts);
+    cuda::sketch<T>(ctx, A, seed, segments, grid, parts);
     sum_parts<double, double>(ctx, grid.parts, parts, false, false, B);
     ctx.state().add_flops(static_cast<double>(sketch_parts) * A.rows * n);
 }

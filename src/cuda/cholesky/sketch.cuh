@@ -7,7 +7,7 @@
 // the four parts, so that the lanes of an access fall into different banks and never meet. Each
 // lane computes the place of one of 32 groups, and the other lanes get it by shuffles.
 //
-// Shared: 8 s bytes a column, s = 128 ⌈n/32⌉: 196 KB for 32 columns of n = 192. 4mn additions in f64 whatever T is; mn
+// Shared: 8 s bytes a column, 196 KB for 32 columns and the s of n = 192. 4mn additions in f64 whatever T is; mn
 // elements read. Any ld and alignment. Each addition reads and writes 8 bytes of shared memory, which take 0.37 ms of
 // the 0.6 for 1 000 000×192 on an H200.
 
@@ -28,8 +28,8 @@ constexpr Index max_sketch_segments = 1024;
 struct SketchGrid {
     int cols, strips, parts;
     Index rows, bytes;  ///< bytes 0: a column's sums are more than a block's shared memory
-    SketchGrid(Index m, int n, int multiprocessors, Index max_bytes) {
-        const Index s = sketch_rows(n), column_bytes = s * Index(sizeof(double));
+    SketchGrid(Index m, int n, Index s, int multiprocessors, Index max_bytes) {
+        const Index column_bytes = s * Index(sizeof(double));
         cols = static_cast<int>(std::clamp<Index>(max_bytes / column_bytes, 1, std::min(32, n)));
         strips = ceil_div(n, cols);
         cols = ceil_div(n, strips);
@@ -47,11 +47,10 @@ struct SketchGrid {
 /// `in_shared`: the sums are in shared memory, otherwise in the part.
 template <class T, bool in_shared>
 __global__ void __launch_bounds__(1024)
-    sketch_kernel(Index m, int n, const T* A, Index lda, Index seed, Index rows, double* parts) {
+    sketch_kernel(Index m, int n, const T* A, Index lda, Index seed, int segments, Index rows, double* parts) {
     extern __shared__ __align__(16) unsigned char shared[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, cols = blockDim.x / 32;
-    const int segments = static_cast<int>(sketch_segments(n)), s = static_cast<int>(sketch_rows(n));
-    const int column = blockIdx.x * cols + warp;
+    const int s = sketch_parts * sketch_group_rows * segments, column = blockIdx.x * cols + warp;
     if (column >= n) return;
     double* const part = parts + (Index(blockIdx.y) * n + column) * s;
     double* const sums = in_shared ? reinterpret_cast<double*>(shared) + warp * s : part;
@@ -101,12 +100,13 @@ __global__ void __launch_bounds__(1024)
     for (int i = lane; i < s; i += 32) part[i] = 0.5 * sums[i];
 }
 
-/// The parts, each s×n without gaps. n > 0, of at most max_sketch_segments segments in all.
+/// The parts, each s×n without gaps, s = 128 `segments`. n > 0.
 template <class T>
-void sketch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Index seed, const SketchGrid& grid, double* parts) {
+void sketch(Context<Cuda>& ctx, MatrixView<const T, Cuda> A, Index seed, int segments, const SketchGrid& grid,
+            double* parts) {
     const LaunchShape shape{dim3(grid.strips, grid.parts), dim3(32 * grid.cols), std::size_t(grid.bytes)};
     launch(ctx.stream(), grid.bytes > 0 ? sketch_kernel<T, true> : sketch_kernel<T, false>, shape, A.rows,
-           static_cast<int>(A.cols), A.data, A.ld, seed, grid.rows, parts);
+           static_cast<int>(A.cols), A.data, A.ld, seed, segments, grid.rows, parts);
 }
 
 }  // namespace quoin::cuda

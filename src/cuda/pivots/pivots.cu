@@ -126,7 +126,7 @@ Index max_pivoted_gram(Context<Cuda>& ctx) {
 template <class T, class D>
 void pivot_gram(Context<D>& ctx, View<Sum<T, D>, D> G, View<Index, D> order) {
     const auto n = static_cast<int>(G.cols);
-    const std::size_t bytes = sizeof(double) * packed_triangle(n);
+    const std::size_t bytes = sizeof(double) * packed_column(n, n);
     launch(ctx.stream(), pivot_gram_kernel, {1, pivot_gram_threads, bytes}, n, G.data, G.ld, order.data);
     ctx.state().add_flops(1.0 / 3.0 * n * n * n);
 }
