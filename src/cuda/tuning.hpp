@@ -190,11 +190,15 @@ struct Tuning<Cuda> : CommonTuning {
     static constexpr Index tall_cols = 192, tall_cols_f32 = 256, max_tall_cols_f32 = 1500;
     /// Whether a cluster that holds the matrix is faster than CholeskyQR2, which takes 43 to 54 µs for these. H200, µs.
     /// Q and R in f32: 16 000 × 16 50, 8000 × 24 59. In f64: 12 000 × 10 53, 16 000 × 16 73. R in f32: 4000 × 32 41. In
-    /// f64: 8000 × 24 52, 4000 × 32 59.
-    static constexpr bool cluster_pays(Index m, Index n, ScalarKind scalar, QForm q) {
+    /// f64: 8000 × 24 52, 4000 × 32 59. Messages in global memory, code of sm_80 there, f32 | f64, and CholeskyQR2 35:
+    /// Q and R of 3737 × 7 24 | 29, 1095 × 15 39 | 47, 16 761 × 8 54 | 57.
+    constexpr bool cluster_pays(Index m, Index n, ScalarKind scalar, QForm q) const {
         const bool f64 = entry_for(scalar, false, true);
-        const Index max_cols = q == QForm::Explicit ? (f64 ? 10 : 20) : (f64 ? 24 : 32);
-        return m <= cuda::max_rows_in_cluster(n, scalar) && (q == QForm::Reflectors || n <= max_cols);
+        const bool by_messages = q == QForm::Explicit && !kernels.clusters;
+        const Index max_cols = q == QForm::Explicit ? (f64 ? 10 : by_messages ? 12 : 20) : (f64 ? 24 : 32);
+        const Index max_rows = cuda::max_rows_in_cluster(n, scalar);
+        return m <= (by_messages ? std::min<Index>(8192, max_rows) : max_rows) &&
+               (q == QForm::Reflectors || n <= max_cols);
     }
     /// Nearly square matrices of moderate condition too. Square ones are left to reflectors: more of them are too
     /// ill-conditioned for the certificate. So are small ones, which one launch factors. H200, time of CholeskyQR2 /
@@ -221,6 +225,9 @@ struct Tuning<Cuda> : CommonTuning {
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
     /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
+    /// Whether a tree is the faster one for them. H200, R and QᵀC of 16 columns, µs, f32 | f64: 10 000 000 × 3 833 | 1206
+    /// by reflectors and 318 | 612 by TSQR, 1 000 000 × 8 232 | 300 and 180 | 274, 6 200 000 × 19 1678 | 2249 and 2069 | 3920.
+    static constexpr bool tree_is_any_form(Index m, Index n) { return n <= 8 && m >= 1000000; }
     static constexpr Index stream_tree_cols = max_tree_cols;
     /// From this ratio of rows to columns on, a matrix that CholeskyQR2 refused is sketched.
     static constexpr Index sketch_aspect = 1;

@@ -258,6 +258,8 @@ Plan chosen_plan(const Tuning<D>& tuning, Index m, Index n, const Options& optio
     if constexpr (Tuning<D>::has_step_times) {
         return cheapest_plan<T>(tuning, m, n, options, choice);
     } else {
+        const bool any_form = options.q == QForm::Any && !options.q.full_t;
+        if (any_form && Tuning<D>::tree_is_any_form(m, n)) return by(Method::TSQR);
         Options formed = options;
         if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
         const bool by_gram = (formed.q.full_t || !tuning.cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&

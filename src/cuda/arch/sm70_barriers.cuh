@@ -9,6 +9,10 @@ template <int barrier, int warps>
 __device__ __forceinline__ void wait_for_warps() {
     asm volatile("bar.sync %0, %1;" ::"n"(barrier), "n"(32 * warps) : "memory");
 }
+template <int barrier>
+__device__ __forceinline__ void wait_for_warps(int warps) {
+    asm volatile("bar.sync %0, %1;" ::"n"(barrier), "r"(32 * warps) : "memory");
+}
 
 /// Returns *p. What another block wrote before `add_released` made it so is seen after it.
 __device__ __forceinline__ int load_acquired(const int* p) {

@@ -17,6 +17,7 @@
 // 512 threads, one block a multiprocessor. Shared memory: n/G columns of h rows, C more, and 20 or 32 bytes a column.
 // 4hnb flops for b pivots. A round is bound by latency.
 
+#include "cuda/arch/sm70_barriers.cuh"
 #include "cuda/pivots/candidates.cuh"
 #include "primitives/pivots.hpp"
 #include "quoin/cuda.hpp"
@@ -58,19 +59,25 @@ struct PivotRound {
 };
 
 /// Adds up each of x over a warp. Lane i has the sum of number i / (32 / count).
-template <class T, int count>
-__device__ __forceinline__ T scattered_sums(T (&x)[count], int lane) {
-    int step = 16;
-#pragma unroll
-    for (int left = count / 2; left > 0; left /= 2, step /= 2) {
+template <int step = 16, class T, int count>
+__device__ __forceinline__ T scattered_sums(const T (&x)[count], int lane) {
+    if constexpr (count > 1) {
+        // lanes that differ by `step` keep one half of the numbers each
+        constexpr int left = count / 2;
+        const bool upper = lane & step;
+        T halves[left];
 #pragma unroll
         for (int i = 0; i < left; ++i) {
-            const T kept = lane & step ? x[i + left] : x[i], given = lane & step ? x[i] : x[i + left];
-            x[i] = kept + __shfl_xor_sync(~0u, given, step);
+            const T kept = upper ? x[i + left] : x[i], given = upper ? x[i] : x[i + left];
+            halves[i] = kept + __shfl_xor_sync(~0u, given, step);
         }
+        return scattered_sums<step / 2>(halves, lane);
+    } else {
+        T sum = x[0];
+#pragma unroll
+        for (int apart = step; apart > 0; apart /= 2) sum += __shfl_xor_sync(~0u, sum, apart);
+        return sum;
     }
-    for (; step > 0; step /= 2) x[0] += __shfl_xor_sync(~0u, x[0], step);
-    return x[0];
 }
 
 /// Row i of V.
@@ -80,7 +87,7 @@ struct alignas(16) SketchRow {
 };
 
 /// Chooses at most `most` pivots among the candidates, whose columns are in V from row k on, and replaces them with the
-/// reflectors. A thread a row; lane q of every warp keeps what is known of candidate q.
+/// reflectors. A thread a row; lane q of every warp keeps what is known of candidate q. Warps without rows return.
 template <class T, int C>
 __device__ __forceinline__ void choose_pivots(PivotRound<T, C>& round, const Candidate (&candidates)[C],
                                               const int (&blocks)[C], T* V, int k, int h, int most) {
@@ -106,6 +113,7 @@ __device__ __forceinline__ void choose_pivots(PivotRound<T, C>& round, const Can
     const auto weight = static_cast<float>(ratio * ratio / (norm * norm));
     bool remains = own.place != ~0u;
     int count = 0;
+    if (warp >= warps) return;
 #pragma unroll
     for (int s = 0; s < C; ++s) {
         if (s >= most) break;
@@ -133,12 +141,18 @@ __device__ __forceinline__ void choose_pivots(PivotRound<T, C>& round, const Can
                 round.tops[s % 2][C + q] = v.at[q];
             }
         }
-        __syncthreads();
-        T sum = 0, top = 0;
-        if (lane < 2 * C) {
-            top = round.tops[s % 2][lane];
-            for (int w = 0; w < warps; ++w) sum += round.sums[s % 2][w][lane];
+        wait_for_warps<1>(warps);
+        // lane i has number i % 2C of every (16 / C)-th warp
+        constexpr int at_once = 16 / C;
+        const T top = round.tops[s % 2][lane % (2 * C)];
+        T sum = 0;
+#pragma unroll
+        for (int first = 0; first < pivot_warps; first += at_once) {
+            const int w = first + lane / (2 * C);
+            if (w < warps) sum += round.sums[s % 2][w][lane % (2 * C)];
         }
+#pragma unroll
+        for (int apart = 2 * C; apart < 32; apart *= 2) sum += __shfl_xor_sync(~0u, sum, apart);
         const T alpha = __shfl_sync(~0u, top, best), tail = __shfl_sync(~0u, sum, best), square = alpha * alpha + tail;
         const bool is_zero = tail == 0 || square < std::numeric_limits<T>::min() / unit<T>;
         const T beta = is_zero ? alpha : -copysign(square * reciprocal_root(square), alpha);
@@ -161,7 +175,9 @@ __device__ __forceinline__ void choose_pivots(PivotRound<T, C>& round, const Can
     }
     // no reflectors for the rest
     if (has_row) *row = v;
-    if (thread < C * C && thread % C >= count) round.products[thread / C][thread % C] = 0;
+    for (int i = thread; i < C * C; i += 32 * warps) {
+        if (i % C >= count) round.products[i / C][i % C] = 0;
+    }
     if (thread < C && thread >= count) round.tau[thread] = 0;
     if (thread == 0) round.count = count;
 }

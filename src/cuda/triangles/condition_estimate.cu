@@ -1,4 +1,4 @@
-// Condition numbers of a triangle, from its inverse by cuBLAS's trsm.
+// Condition numbers of a triangle, from its inverse by cuBLAS.
 //
 //   triangle_sums_kernel  one warp a column of W = R D and of W⁻¹: their absolute sums, with and without the scaling D
 //                         undone, each in a fixed tree. 2n² reads.
@@ -48,6 +48,21 @@ __global__ void __launch_bounds__(32)
     }
 }
 
+/// S := W⁻¹ for an upper triangle W, by halves: S₁₂ = −S₁₁ (W₁₂ S₂₂). S is I on entry. 2n³/3 flops, zeros included;
+/// trsm of I takes n³.
+void invert_triangle(Context<Cuda>& ctx, MatrixView<const double, Cuda> W, MatrixView<double, Cuda> S) {
+    constexpr Index solved_cols = 256;
+    const Index n = W.cols;
+    if (n <= solved_cols) return trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
+    const Range left{0, (n / 2 + solved_cols - 1) / solved_cols * solved_cols}, right{left.end, n};
+    invert_triangle(ctx, W.block(left, left), S.block(left, left));
+    invert_triangle(ctx, W.block(right, right), S.block(right, right));
+    Arena::Frame frame(ctx);
+    const auto product = frame.matrix<double>(left.size(), right.size());
+    gemm<double>(ctx, Op::None, Op::None, 1, W.block(left, right), S.block(right, right), 0, product);
+    gemm<double>(ctx, Op::None, Op::None, -1, S.block(left, left), product, 0, S.block(left, right));
+}
+
 /// A product of norms, each the maximum over a row of the 4×n sums; infinity where one of them is no number.
 double condition_of(const double* sums, Index n, int first, int second) {
     double top[2] = {0, 0};
@@ -86,7 +101,7 @@ TriangleInspection inspect_triangle(Context<D>& ctx, View<const T, D> R) {
     launch(ctx.stream(), unit_columns_kernel<T>, {grid, 32}, R, W, scales, diagonal);
     // S = W⁻¹
     set_identity<double>(ctx, 0, S);
-    trsm<double>(ctx, Side::Left, Triangle::Upper, Op::None, W, S);
+    invert_triangle(ctx, W, S);
     launch(ctx.stream(), triangle_sums_kernel, {grid, 32}, W, S, scales, MatrixView<double, Cuda>{sums, 4, n});
     const double* on_host = ctx.state().read_back(found, 6 * n);
 
