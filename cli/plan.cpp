@@ -96,12 +96,12 @@ void run_plan(const Context<D>& ctx, const PlanArguments& arguments, Shape shape
         within_cap(plan_route<T>(ctx, shape.rows, shape.cols, options), "the plan", shape, scalar_kind<T>);
     if (const auto* files = std::get_if<FilesRoute>(&route.by))
         return print_file_plan(arguments, files->plan, Device::Host, threads);
-    const std::string refusal = std::is_same_v<D, Host> ? tuning_in_use().refusal : "";
+    const std::string refusal = tuning_in_use<D>().refusal;
     std::vector<KernelUse> kernels;
     if (const auto* plan = std::get_if<Plan>(&route.by); plan && arguments.kernels) kernels = kernels_of<D>(*plan);
     if (!arguments.common.json) {
         fmt::print("{}\n", to_string(route));
-        if (!refusal.empty()) fmt::print("methods by the built-in times: {}\n", refusal);
+        if (!refusal.empty()) fmt::print("methods by the built-in choice: {}\n", refusal);
         for (const auto& [step, kernel] : kernels) fmt::print("  {}: {}\n", step, kernel);
         return;
     }

@@ -22,6 +22,7 @@ ALLOWED = {
     "src/cuda/kernel_choice.hpp": "src/primitives src/cuda/runtime/kernels.hpp",
     "src/cuda/kernel_names.cpp": "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp",
     "src/cuda/kernel_workspace.cpp": "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp",
+    "src/cuda/table_in_use.cpp": "src/cuda/runtime src/cuda/tuning.hpp src/io/tuning_file.hpp",
     "src/cuda/tuning.hpp": "src/primitives src/cuda/kernel_choice.hpp",
     "src/cuda/runtime": "src/primitives src/cuda/kernel_choice.hpp src/cuda/tuning.hpp",
     "src/cuda/elements": CUDA,

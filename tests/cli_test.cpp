@@ -581,7 +581,7 @@ TEST_F(Cli, TuneShowsAndRemovesTheTable) {
     EXPECT_NEAR(json_number(quoin_run("tune --show --json").out, "ratio"), 4, 1e-12);
     EXPECT_NE(quoin_run("tune --show").out.find("update.flop x 50.00"), std::string::npos);
 
-    table.cpu = "Z80";
+    table.device = "Z80";
     save_tuning(table, "table.json");
     for (const std::string line :
          {"plan 3000x500", "plan 3000x500 --json", "info", "info --json", "tune --show", "tune --show --json"}) {
@@ -594,7 +594,6 @@ TEST_F(Cli, TuneShowsAndRemovesTheTable) {
     EXPECT_EQ(quoin_run("tune --reset").out, "removed table.json\n");
     EXPECT_FALSE(fs::exists("table.json"));
     EXPECT_EQ(quoin_run("tune --reset --json").out, "{\"path\": \"table.json\", \"removed\": false}\n");
-    expect_error(quoin_run("tune --device cuda"), exit_code_of(ErrorCode::InvalidArgument), {"a GPU", "--device host"});
     EXPECT_EQ(quoin_run("tune --show --reset").exit_code, usage_error);
     setenv("QUOIN_TUNING", "off", 1);
 }

@@ -16,6 +16,7 @@
 #include <sstream>
 #include <string>
 
+#include "algorithms/one_matrix/measured_cases.hpp"
 #include "algorithms/one_matrix/plan.hpp"
 #include "checks.hpp"
 #include "host/tuning.hpp"
@@ -83,8 +84,8 @@ TEST_F(TuningTest, AFileHasTheTableToTheLastBit) {
     const TuningTable read = load_tuning(path("new/folder/table.json"));
     EXPECT_EQ(read.id, table.id);
     EXPECT_NE(read.id, 0u);
-    EXPECT_EQ(std::tie(read.version, read.cpu, read.kernels, read.threads, read.date),
-              std::tie(table.version, table.cpu, table.kernels, table.threads, table.date));
+    EXPECT_EQ(std::tie(read.version, read.device, read.kernels, read.threads, read.date),
+              std::tie(table.version, table.device, table.kernels, table.threads, table.date));
     EXPECT_EQ(read.f32, table.f32);
     EXPECT_EQ(read.f64, table.f64);
     ASSERT_EQ(read.cases.size(), table.cases.size());
@@ -117,7 +118,7 @@ TEST_F(TuningTest, TablesOfOtherMachinesAreRefused) {
         EXPECT_EQ(to_string(plan), to_string(usual));
         EXPECT_EQ(plan.tuning, 0u);
     };
-    expect_refused("was measured on Z80 with", [](TuningTable& t) { t.cpu = "Z80"; });
+    expect_refused("was measured on Z80 with", [](TuningTable& t) { t.device = "Z80"; });
     expect_refused("kernels mmx", [](TuningTable& t) { t.kernels = "mmx"; });
     expect_refused("version 0.0.9", [](TuningTable& t) { t.version = "0.0.9"; });
     for (const double time : {0.0, -1.0, 1e300, 1e-300})
@@ -348,6 +349,57 @@ TEST_F(TuningTest, ThePathIsInTheUsersFolder) {
     // without a file there is nothing to refuse
     Tuning<Host>::read_table_again();
     EXPECT_EQ(tuning_in_use().refusal, "");
+}
+
+// ---- Nearest cases, as on a GPU -------------------------------------------------------------------------------------
+
+/// Cases at powers of two in which TSQR, the third of the methods, takes `ratio(m, n)` of the time of reflectors.
+template <class Ratio>
+std::vector<TunedCase> grid_of_cases(const Ratio& ratio) {
+    std::vector<TunedCase> cases;
+    for (Index m = 64; m <= 1 << 20; m *= 2)
+        for (Index n = 2; n <= std::min<Index>(m, 256); n *= 2)
+            cases.push_back({m, n, ScalarKind::F32, QForm::Explicit, {0, 1e-3, 1e-3 * ratio(m, n), 0}});
+    return cases;
+}
+Method chosen(const std::vector<TunedCase>& cases, Index m, Index n, Method usual = Method::BlockedHouseholder,
+              ScalarKind scalar = ScalarKind::F32, QForm q = QForm::Explicit) {
+    return nearest_choice(cases, m, n, scalar, q, usual);
+}
+
+TEST(NearestCases, OfAMeasuredShapeDecide) {
+    const auto cases = grid_of_cases([](Index m, Index n) { return m > 1000 * n ? 0.5 : 2.0; });
+    for (const TunedCase& c : cases) {
+        // neighbours on the other side of the bound weigh a hundredth each
+        const Method expected = c.rows > 1000 * c.cols ? Method::TSQR : Method::BlockedHouseholder;
+        EXPECT_EQ(chosen(cases, c.rows, c.cols), expected) << c.rows << "x" << c.cols;
+        EXPECT_EQ(chosen(cases, c.rows, c.cols, Method::TSQR), expected) << c.rows << "x" << c.cols;
+    }
+    EXPECT_EQ(chosen(cases, 90000, 3), Method::TSQR);
+    EXPECT_EQ(chosen(cases, 700, 90), Method::BlockedHouseholder);
+}
+
+TEST(NearestCases, LeaveTheUsualChoiceWithoutAGain) {
+    const auto slightly = grid_of_cases([](Index, Index) { return 0.96; });
+    EXPECT_EQ(chosen(slightly, 4096, 16), Method::BlockedHouseholder) << "less than 5%";
+    const auto fast = grid_of_cases([](Index, Index) { return 0.5; });
+    EXPECT_EQ(chosen(fast, 4096, 16), Method::TSQR);
+    EXPECT_EQ(chosen({}, 4096, 16), Method::BlockedHouseholder);
+    EXPECT_EQ(chosen(fast, 10, 16), Method::BlockedHouseholder) << "more than an octave away";
+    EXPECT_EQ(chosen(fast, 4096, 600), Method::BlockedHouseholder) << "more than an octave away";
+    EXPECT_EQ(chosen(fast, 4096, 16, Method::BlockedHouseholder, ScalarKind::F64), Method::BlockedHouseholder);
+    EXPECT_EQ(chosen(fast, 4096, 16, Method::BlockedHouseholder, ScalarKind::F32, QForm::None),
+              Method::BlockedHouseholder);
+    EXPECT_EQ(chosen(fast, 4096, 16, Method::CAQR), Method::CAQR) << "the usual method was not measured";
+    EXPECT_EQ(chosen(fast, 4096, 16, Method::ModifiedGramSchmidt), Method::ModifiedGramSchmidt);
+}
+
+TEST(NearestCases, LackAMethodThatOneOfThemLacks) {
+    auto cases = grid_of_cases([](Index, Index) { return 0.5; });
+    for (TunedCase& c : cases)
+        if (c.rows == 4096 && c.cols == 16) c.seconds[2] = 0;
+    EXPECT_EQ(chosen(cases, 4096, 16), Method::BlockedHouseholder);
+    EXPECT_EQ(chosen(cases, 4096, 64), Method::TSQR);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 namespace quoin {
 
+struct TuningTable;
+
 /// Rows that cite no measurement are first choices by counting, for Hopper (H100, 132 multiprocessors).
 template <>
 struct Tuning<Cuda> : CommonTuning {
@@ -176,6 +178,9 @@ struct Tuning<Cuda> : CommonTuning {
     }
     static constexpr bool wide_part_at_once(Index, Index) { return false; }
     static constexpr bool has_step_times = false;
+    /// Returns the user's table for the current GPU (`quoin tune --device cuda`), read once; without one the id
+    /// is 0.
+    static const TuningTable& table_in_use();
     /// The n×n steps of CholeskyQR2 are one kernel each up to 192 columns, and several calls of libraries beyond. There
     /// it is faster than reflectors where one pass suffices for columns of independent random numbers
     /// (docs/algorithms.md, section 6), m >= n + n²/6 about. H200, Q and R, ms, CholeskyQR2 and blocked Householder, of
@@ -225,8 +230,9 @@ struct Tuning<Cuda> : CommonTuning {
     /// A Q of any form is one of reflectors: R and QᵀC take 0.25 to 1.1 of the time of CholeskyQR2, whose Q is
     /// completed for QᵀC.
     static constexpr bool reflectors_are_any_form = true;
-    /// Whether a tree is the faster one for them. H200, R and QᵀC of 16 columns, µs, f32 | f64: 10 000 000 × 3 833 | 1206
-    /// by reflectors and 318 | 612 by TSQR, 1 000 000 × 8 232 | 300 and 180 | 274, 6 200 000 × 19 1678 | 2249 and 2069 | 3920.
+    /// Whether a tree is faster for them. H200, R and QᵀC of 16 columns, µs, f32 | f64, by reflectors and by TSQR:
+    /// 10 000 000 × 3 833 | 1206 and 318 | 612, 1 000 000 × 8 232 | 300 and 180 | 274, 6 200 000 × 19 1678 | 2249 and
+    /// 2069 | 3920.
     static constexpr bool tree_is_any_form(Index m, Index n) { return n <= 8 && m >= 1000000; }
     static constexpr Index stream_tree_cols = max_tree_cols;
     /// From this ratio of rows to columns on, a matrix that CholeskyQR2 refused is sketched.

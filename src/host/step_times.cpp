@@ -1,20 +1,16 @@
 // Times of the steps of each method, for the choice of `Auto`: the built-in ones, and the user's table of `quoin tune`.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cctype>
-#include <cstdlib>
-#include <ctime>
 #include <fstream>
 
 #include "host/kernels/kernels.hpp"
 #include "host/tuning.hpp"
 #include "io/tuning_file.hpp"
 #include "quoin/error.hpp"
-#include "quoin/version.hpp"
 
 namespace quoin {
 namespace {
@@ -71,19 +67,6 @@ std::string cpu_name() {
     return name.empty() ? "unknown" : name;
 }
 
-/// Returns the folder of the user's tables; "" if the environment names none.
-std::string tuning_folder() {
-    if (const char* const config = secure_getenv("XDG_CONFIG_HOME"); config && *config == '/')
-        return std::string(config) + "/quoin";
-    const char* const home = secure_getenv("HOME");
-    return home && *home ? std::string(home) + "/.config/quoin" : "";
-}
-
-std::string environment_choice() {
-    const char* const given = secure_getenv("QUOIN_TUNING");
-    return given ? given : "";
-}
-
 /// Throws UnreadableFile unless the times are positive and near the built-in ones, which leaves no room for overflow.
 void require_plausible(const Times& times, const StepTimes& built_in, const char* scalar, const std::string& path) {
     const Times usual = listed(built_in);
@@ -94,35 +77,20 @@ void require_plausible(const Times& times, const StepTimes& built_in, const char
     }
 }
 
+io::TunedDevice this_cpu() { return {cpu_name(), host::kernels<double>().instruction_set}; }
+
 struct TimesInUse {
     TuningInUse in_use;
     StepTimes f32 = f32_times, f64 = f64_times;
 };
 
 TimesInUse read_times() {
-    TimesInUse read;
-    const std::string choice = environment_choice(), folder = tuning_folder();
-    if (choice == "off") return read;
-    // a user without tables pays for this call alone
-    if (choice.empty() && (folder.empty() || access(folder.c_str(), R_OK) != 0)) return read;
-    const std::string path = tuning_path();
-    if (choice.empty() && access(path.c_str(), F_OK) != 0) return read;
-    try {
-        const TuningTable table = load_tuning(path);
-        const auto identity = [](const std::string& cpu, const std::string& kernels, const std::string& version) {
-            return fmt::format("{} with the kernels {} and version {}", cpu, kernels, version);
-        };
-        const std::string of_table = identity(table.cpu, table.kernels, table.version),
-                          here = identity(cpu_name(), host::kernels<double>().instruction_set, version());
-        if (of_table != here)
-            throw UnreadableFile(path, fmt::format("was measured on {}, and this is {}", of_table, here));
+    const io::TableInUse read = io::read_table(this_cpu, [](const TuningTable& table, const std::string& path) {
         require_plausible(table.f32, f32_times, "f32", path);
         require_plausible(table.f64, f64_times, "f64", path);
-        read = {{table.id, table.date, ""}, std::bit_cast<StepTimes>(table.f32), std::bit_cast<StepTimes>(table.f64)};
-    } catch (const UnreadableFile& refusal) {
-        read.in_use.refusal = refusal.what();
-    }
-    return read;
+    });
+    if (read.in_use.id == 0) return {read.in_use};
+    return {read.in_use, std::bit_cast<StepTimes>(read.table.f32), std::bit_cast<StepTimes>(read.table.f64)};
 }
 
 TimesInUse& times_in_use() {
@@ -141,45 +109,21 @@ const StepTimes& Tuning<Host>::step_times(ScalarKind scalar) {
 std::uint32_t Tuning<Host>::table_id() { return times_in_use().in_use.id; }
 void Tuning<Host>::read_table_again() { times_in_use() = read_times(); }
 
-std::string tuning_name(std::uint32_t id) { return id == 0 ? "built-in" : fmt::format("{:08x}", id); }
-const TuningInUse& tuning_in_use() { return times_in_use().in_use; }
-
-std::span<const std::string> step_time_names() {
-    static const auto names = [] {
-        std::array<std::string, step_time_count> list;
-        std::size_t i = 0;
-        for (const char* step :
-             {"gram", "solve", "square", "signed_lu", "leaf", "node", "form", "tree_update", "panel", "update"})
-            for (const char* of : {"flop", "entry", "column"}) list[i++] = fmt::format("{}.{}", step, of);
-        for (const char* step : {"scan", "call", "certificate", "threaded_flops"}) list[i++] = step;
-        return list;
-    }();
-    return names;
+template <>
+const TuningInUse& tuning_in_use<Host>() {
+    return times_in_use().in_use;
 }
-
-std::string tuning_path() {
-    const std::string choice = environment_choice(), folder = tuning_folder();
-    if (!choice.empty() && choice != "off") return choice;
-    if (folder.empty()) return "";
-    std::string name = "tuning";
-    for (const char c : fmt::format("-{}-{}", cpu_name(), host::kernels<double>().instruction_set)) {
-        const unsigned char letter = static_cast<unsigned char>(c);
-        if (std::isalnum(letter))
-            name += static_cast<char>(std::tolower(letter));
-        else if (name.back() != '-')
-            name += '-';
-    }
-    return folder + "/" + name + ".json";
+template <>
+std::string tuning_path<Host>() {
+    return io::tuning_path(this_cpu());
 }
-
+template <>
 TuningTable built_in_tuning(const Context<Host>& ctx) {
-    const std::time_t now = std::time(nullptr);
-    char date[16] = "";
-    std::tm day{};
-    std::strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &day));
-    return {version(),         cpu_name(), host::kernels<double>().instruction_set,
-            ctx.threads(),     date,       listed(f32_times),
-            listed(f64_times), {},         0};
+    TuningTable table = io::empty_tuning(this_cpu());
+    table.threads = ctx.threads();
+    table.f32 = listed(f32_times);
+    table.f64 = listed(f64_times);
+    return table;
 }
 
 }  // namespace quoin

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "algorithms/one_matrix/measured_cases.hpp"
 #include "algorithms/one_matrix/panel_layout.hpp"
 #include "algorithms/one_matrix/plan.hpp"
 #include "devices.hpp"
@@ -245,6 +246,23 @@ Plan cheapest_plan(const Tuning<D>& tuning, Index m, Index n, const Options& opt
     return best;
 }
 
+/// Returns the plan of the method that the tuning names for the shape.
+template <class T, class D>
+Plan plan_by_shape(const Tuning<D>& tuning, Index m, Index n, const Options& options, Choice choice) {
+    Options formed = options;
+    Method method = Method::TSQR;
+    if (options.q != QForm::Any || options.q.full_t || !Tuning<D>::tree_is_any_form(m, n)) {
+        if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
+        const bool by_gram = (formed.q.full_t || !tuning.cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&
+                             (formed.q == QForm::Reflectors ? tuning.reconstruction_pays(m, n, scalar_kind<T>)
+                                                            : tuning.tall(m, n, scalar_kind<T>));
+        // trees have no full T
+        const Method tall = formed.q.full_t ? Method::CholeskyQR2 : tuning.tall_method(n, scalar_kind<T>);
+        method = by_gram ? tall : Method::BlockedHouseholder;
+    }
+    return laid_out<T>(tuning, m, n, formed, method, choice.panels_on_host);
+}
+
 template <class T, class D>
 Plan chosen_plan(const Tuning<D>& tuning, Index m, Index n, const Options& options, Choice choice) {
     const auto by = [&](Method method) { return laid_out<T>(tuning, m, n, options, method, choice.panels_on_host); };
@@ -258,16 +276,19 @@ Plan chosen_plan(const Tuning<D>& tuning, Index m, Index n, const Options& optio
     if constexpr (Tuning<D>::has_step_times) {
         return cheapest_plan<T>(tuning, m, n, options, choice);
     } else {
-        const bool any_form = options.q == QForm::Any && !options.q.full_t;
-        if (any_form && Tuning<D>::tree_is_any_form(m, n)) return by(Method::TSQR);
-        Options formed = options;
-        if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
-        const bool by_gram = (formed.q.full_t || !tuning.cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&
-                             (formed.q == QForm::Reflectors ? tuning.reconstruction_pays(m, n, scalar_kind<T>)
-                                                            : tuning.tall(m, n, scalar_kind<T>));
-        // trees have no full T
-        const Method tall = formed.q.full_t ? Method::CholeskyQR2 : tuning.tall_method(n, scalar_kind<T>);
-        return laid_out<T>(tuning, m, n, formed, by_gram ? tall : Method::BlockedHouseholder, choice.panels_on_host);
+        Plan plan = plan_by_shape<T>(tuning, m, n, options, choice);
+        if (choice.built_in || choice.panels_on_host || options.pivoting || options.q.full_t ||
+            options.arithmetic != Arithmetic::Auto)
+            return plan;
+        const TuningTable& measured = Tuning<D>::table_in_use();
+        if (measured.id == 0 || !(tuning.kernels == Tuning<D>::here().kernels)) return plan;
+        const Method fastest = nearest_choice(measured.cases, m, n, scalar_kind<T>, options.q.form, plan.method);
+        const bool is_possible = fastest == Method::TSQR          ? n <= Tuning<D>::max_tree_cols
+                                 : fastest == Method::CholeskyQR2 ? m >= n
+                                                                  : true;
+        if (fastest != plan.method && is_possible) plan = by(fastest);
+        plan.tuning = measured.id;
+        return plan;
     }
 }
 

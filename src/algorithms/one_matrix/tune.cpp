@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "algorithms/one_matrix/measured_cases.hpp"
 #include "algorithms/one_matrix/plan.hpp"
 #include "algorithms/shared/copies.hpp"
 #include "devices.hpp"
@@ -26,53 +27,94 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-template <class T>
-Plan plan_by(const Context<Host>& ctx, const TunedCase& c, Method method) {
+template <class T, class D>
+Plan plan_by(const Context<D>& ctx, const TunedCase& c, Method method) {
     return plan_qr<T>(ctx, c.rows, c.cols, {.method = method, .q = c.q});
 }
 
-/// Measures the methods of a case on one matrix.
-template <class T>
-class CaseTimer {
-public:
-    CaseTimer(Context<Host>& ctx, TunedCase& measured)
-        : ctx_(ctx),
-          case_(measured),
-          A_(measured.rows, measured.cols),
-          C_(measured.rows, std::min(measured.cols, most_columns_of_c)) {
-        std::uint64_t state = 1;
-        for (Matrix<T>* const X : {&A_, &C_}) {
-            for (Index j = 0; j < X->cols(); ++j)
-                for (Index i = 0; i < X->rows(); ++i) {
-                    state = 6364136223846793005u * state + 1442695040888963407u;
-                    (*X)(i, j) = static_cast<T>(static_cast<double>(state >> 11) * 0x1p-52 - 1);
-                }
+/// A := Σ 2^-k S_k, matrices S_k of random signs.
+template <class T, class D>
+void set_random(Context<D>& ctx, MatrixView<T, D> A) {
+    set_zero(ctx, A);
+    Matrix<T, D> signs(ctx, A.rows, A.cols), scaled(ctx, A.rows, A.cols);
+    for (int k = 1; k <= 6; ++k) {
+        set_random_signs<T>(ctx, static_cast<std::uint64_t>(k), signs.view());
+        scaled_copy<T>(ctx, std::ldexp(1, -k), std::as_const(signs).view(), scaled.view());
+        add<T>(ctx, std::as_const(scaled).view(), A);
+    }
+}
+
+/// A plan that is measured, and its place in `TunedCase::seconds`.
+struct MeasuredPlan {
+    Plan plan;
+    std::size_t method;
+};
+std::size_t place_of(Method method) {
+    return static_cast<std::size_t>(std::find(tuned_methods.begin(), tuned_methods.end(), method) -
+                                    tuned_methods.begin());
+}
+/// Returns the plans that `Auto` compares on a CPU. On a GPU returns the built-in choice and a plan of every other method
+/// that the shape allows.
+template <class T, class D>
+std::vector<MeasuredPlan> compared_plans(Context<D>& ctx, const TunedCase& c) {
+    std::vector<MeasuredPlan> plans;
+    if constexpr (Tuning<D>::has_step_times) {
+        for (const Method method : compared_methods<D>(c.rows, c.cols, scalar_kind<T>, c.q))
+            plans.push_back({plan_by<T>(ctx, c, method), place_of(method)});
+    } else {
+        const Plan own = plan_for<T>(tuning_of(ctx), c.rows, c.cols, {.q = c.q}, /*built_in=*/true);
+        for (std::size_t k = 0; k < tuned_methods.size(); ++k) {
+            try {
+                plans.push_back({own.method == tuned_methods[k] ? own : plan_by<T>(ctx, c, tuned_methods[k]), k});
+            } catch (const InvalidArgument&) {
+                // too wide for a tree, or fewer rows than columns
+            }
         }
     }
+    return plans;
+}
 
-    /// Takes the fastest of rounds of one run a method, about 0.06 s together, 3 to 200 rounds.
-    void measure() {
-        const auto compared = compared_methods<Host>(case_.rows, case_.cols, scalar_kind<T>, case_.q);
+/// Measures the methods of a case on one matrix.
+template <class T, class D>
+class CaseTimer {
+public:
+    CaseTimer(Context<D>& ctx, TunedCase& measured)
+        : ctx_(ctx),
+          case_(measured),
+          A_(ctx, measured.rows, measured.cols),
+          C_(ctx, measured.rows, std::min(measured.cols, most_columns_of_c)) {
+        set_random<T, D>(ctx, A_.view());
+        set_random<T, D>(ctx, C_.view());
+    }
+
+    /// Takes the fastest of 3 to 200 rounds of one run a method, about `seconds` together. A method that refuses the
+    /// matrix has no time.
+    void measure(std::vector<MeasuredPlan> plans, double seconds) {
         double rounds = 3;
         for (int round = 0; round < rounds; ++round) {
             double of_round = 0;
-            for (const Method method : compared) {
-                double& fastest = case_.seconds[static_cast<std::size_t>(
-                    std::find(tuned_methods.begin(), tuned_methods.end(), method) - tuned_methods.begin())];
-                const double seconds = run(plan_by<T>(ctx_, case_, method));
-                fastest = round == 0 ? seconds : std::min(fastest, seconds);
-                of_round += seconds;
-            }
-            if (round == 1) rounds = std::clamp(0.06 / of_round, 3.0, 200.0);
+            std::erase_if(plans, [&](const MeasuredPlan& p) {
+                double& fastest = case_.seconds[p.method];
+                try {
+                    const double taken = run(p.plan);
+                    fastest = round == 0 ? taken : std::min(fastest, taken);
+                    of_round += taken;
+                } catch (const NumericalBreakdown&) {
+                    fastest = 0;
+                }
+                return fastest == 0;
+            });
+            if (round == 1) rounds = std::clamp(seconds / of_round, 3.0, 200.0);
         }
     }
 
 private:
     double run(const Plan& plan) {
-        Matrix<T> work = copy_of<T, Host>(ctx_, A_.view()), C;
-        if (case_.q == QForm::Any) C = copy_of<T, Host>(ctx_, C_.view());
-        const auto start = std::chrono::steady_clock::now();
-        QR<T> f = qr<T>(ctx_, std::move(work), plan);
+        Matrix<T, D> work = copy_of<T, D>(ctx_, A_.view()), C;
+        if (case_.q == QForm::Any) C = copy_of<T, D>(ctx_, C_.view());
+        ctx_.wait();
+        WorkTimer<D> timer(ctx_);
+        QR<T, D> f = qr<T, D>(ctx_, std::move(work), plan);
         if (case_.q == QForm::Reflectors) {
             to_lapack(ctx_, std::move(f));
         } else if (case_.q == QForm::Any) {
@@ -81,12 +123,13 @@ private:
         } else {
             std::move(f).take_thin(ctx_);
         }
-        return seconds_since(start);
+        timer.stop();
+        return timer.seconds();
     }
 
-    Context<Host>& ctx_;
+    Context<D>& ctx_;
     TunedCase& case_;
-    Matrix<T> A_, C_;
+    Matrix<T, D> A_, C_;
 };
 
 /// Whether the built-in times of two methods are within a factor of 2, so that a machine may choose either.
@@ -99,19 +142,18 @@ bool is_close(const Context<Host>& ctx, const TunedCase& c, std::span<const Meth
     return times[1] < 2 * times[0];
 }
 
-/// Measures all forms of Q of a shape, and adds them to `cases`.
-template <class T>
-void measure_shape(Context<Host>& ctx, Index m, Index n, bool close_alone, std::vector<TunedCase>& cases) {
+/// Measures all forms of Q of a shape, about 0.06 s each on a CPU, and adds them to `cases`.
+template <class T, class D>
+void measure_shape(Context<D>& ctx, Index m, Index n, bool close_alone, std::vector<TunedCase>& cases) {
+    constexpr double seconds = Tuning<D>::has_step_times ? 0.06 : 0.01;
     for (const QForm q : every_form) {
         TunedCase c{m, n, scalar_kind<T>, q};
-        const auto compared = compared_methods<Host>(m, n, scalar_kind<T>, q);
-        if (compared.size() == 1 || (close_alone && !is_close<T>(ctx, c, compared))) continue;
-        try {
-            CaseTimer<T>(ctx, c).measure();
-            cases.push_back(c);
-        } catch (const NumericalBreakdown&) {
-            // CholeskyQR2 refuses this matrix
+        if constexpr (Tuning<D>::has_step_times) {
+            const auto compared = compared_methods<D>(m, n, scalar_kind<T>, q);
+            if (compared.size() == 1 || (close_alone && !is_close<T>(ctx, c, compared))) continue;
         }
+        CaseTimer<T, D>(ctx, c).measure(compared_plans<T, D>(ctx, c), seconds);
+        if (std::count_if(c.seconds.begin(), c.seconds.end(), [](double x) { return x > 0; }) > 1) cases.push_back(c);
     }
 }
 
@@ -266,30 +308,39 @@ void fit(const TuningTable& table, Times& times) {
 
 }  // namespace
 
-TuningTable tune(Context<Host>& ctx, const TuneOptions& options) {
+template <class D>
+TuningTable tune(Context<D>& ctx, const TuneOptions& options) {
+    constexpr bool fits = Tuning<D>::has_step_times;
     TuningTable table = built_in_tuning(ctx);
     const auto start = std::chrono::steady_clock::now();
     std::mt19937_64 random(1);
-    const auto drawn = [&](double least, double most) {
-        const double x = static_cast<double>(random() >> 11) * 0x1p-53;
+    double place[2] = {0.5, 0.5};
+    const auto drawn = [&](int dimension, double least, double most) {
+        // a fit to the times of steps wants random shapes, neighbours want even distances (the plastic number's powers)
+        double& x = place[dimension];
+        x = fits ? static_cast<double>(random() >> 11) * 0x1p-53 : x + (dimension == 0 ? 0.7548776662 : 0.5698402910);
+        x -= std::floor(x);
         return static_cast<Index>(std::llround(least * std::pow(most / least, x)));
     };
+    // on a GPU a thousand times as many flops take as long
+    const double flops = fits ? options.flops : 1000 * options.flops;
+    const Index entries = fits ? most_entries : 10 * most_entries;
     const std::size_t count = options.shapes.size();
     try {
         for (std::size_t i = 0; count == 0 || i < count; ++i) {
             const double elapsed = seconds_since(start) / options.seconds;
             if (elapsed >= 1) break;
             if (options.progress) options.progress(count == 0 ? elapsed : number(Index(i)) / number(Index(count)));
-            const auto [m, n] = count > 0 ? options.shapes[i] : std::pair(drawn(32, 1e6), drawn(2, 4000));
-            if (count == 0 && (m * n > most_entries || number(m * n) * number(std::min(m, n)) > options.flops))
-                continue;
+            const Index m = count > 0 ? options.shapes[i].first : drawn(0, 32, fits ? 1e6 : 1e7);
+            const Index n = count > 0 ? options.shapes[i].second : drawn(1, 2, fits ? 4000 : 16000);
+            if (count == 0 && (m * n > entries || number(m * n) * number(std::min(m, n)) > flops)) continue;
             measure_shape<float>(ctx, m, n, count == 0, table.cases);
             measure_shape<double>(ctx, m, n, count == 0, table.cases);
         }
     } catch (const Interrupted&) {
         // the cases so far stay
     }
-    fit_tuning(table);
+    if (fits) fit_tuning(table);
     return table;
 }
 
@@ -298,8 +349,20 @@ void fit_tuning(TuningTable& table) {
     fit<double>(table, table.f64);
 }
 
+template <class D>
 std::vector<TunedChoice> changed_choices(const TuningTable& table) {
     std::vector<TunedChoice> changed;
+    if constexpr (!Tuning<D>::has_step_times) {
+        for (const TunedCase& c : table.cases) {
+            const auto built_in = [&]<class T>(T) {
+                return plan_for<T>(Tuning<D>::here(), c.rows, c.cols, {.q = c.q}, /*built_in=*/true).method;
+            };
+            const Method own = c.scalar == ScalarKind::F32 ? built_in(float()) : built_in(double());
+            const Method tuned = nearest_choice(table.cases, c.rows, c.cols, c.scalar, c.q, own);
+            if (tuned != own) changed.push_back({c, own, tuned, c.seconds[place_of(own)] / c.seconds[place_of(tuned)]});
+        }
+        return changed;
+    }
     const auto add = [&]<class T>(const Times& times) {
         const Times usual = built_in_times<T>();
         Times factor = factors({});
@@ -313,9 +376,15 @@ std::vector<TunedChoice> changed_choices(const TuningTable& table) {
                     {*c.measured, tuned_methods[built_in], tuned_methods[tuned], seconds[built_in] / seconds[tuned]});
         }
     };
-    add.operator()<float>(table.f32);
-    add.operator()<double>(table.f64);
+    add.template operator()<float>(table.f32);
+    add.template operator()<double>(table.f64);
     return changed;
 }
+
+#define QUOIN_INSTANTIATE(D)                                       \
+    template TuningTable tune<D>(Context<D>&, const TuneOptions&); \
+    template std::vector<TunedChoice> changed_choices<D>(const TuningTable&);
+QUOIN_FOR_EACH_DEVICE(QUOIN_INSTANTIATE)
+#undef QUOIN_INSTANTIATE
 
 }  // namespace quoin
