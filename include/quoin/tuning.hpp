@@ -29,8 +29,8 @@ struct TunedCase {
 inline constexpr std::size_t step_time_count = 34;
 std::span<const std::string> step_time_names();
 
-/// The measurements by which `Auto` chooses on one device. On a CPU it takes the method of least time by the times of its
-/// steps (`docs/algorithms.md`, section 13), on a GPU the fastest one of the cases nearby (`docs/tuning.md`).
+/// The measurements by which `Auto` chooses on one device. On a CPU it takes the method of least time by the times of
+/// its steps (`docs/algorithms.md`, section 13), on a GPU the fastest one of the cases nearby (`docs/tuning.md`).
 struct TuningTable {
     std::string version;  ///< of the library
     std::string device, kernels;

@@ -53,8 +53,8 @@ std::size_t place_of(Method method) {
     return static_cast<std::size_t>(std::find(tuned_methods.begin(), tuned_methods.end(), method) -
                                     tuned_methods.begin());
 }
-/// Returns the plans that `Auto` compares on a CPU. On a GPU returns the built-in choice and a plan of every other method
-/// that the shape allows.
+/// Returns the plans that `Auto` compares on a CPU. On a GPU returns the built-in choice and a plan of every other
+/// method that the shape allows.
 template <class T, class D>
 std::vector<MeasuredPlan> compared_plans(Context<D>& ctx, const TunedCase& c) {
     std::vector<MeasuredPlan> plans;
