@@ -426,11 +426,12 @@ TYPED_TEST(HostPrimitives, SketchAddsEveryRowToFour) {
     sketch<T>(this->ctx, small.view(), 0, same.view());
     EXPECT_TRUE(same_bits<T>(same.view(), small.view()));
     for (const Index m : {1, 31, 32, 33, 2047, 2048, 2081}) {
-        for (const Index n : {1, 7, 33, 130}) {
+        // an embedding of spaces of d dimensions
+        for (const auto& [n, d] : {std::pair<Index, Index>{1, 1}, {7, 7}, {33, 33}, {130, 130}, {50, 9}, {3, 70}}) {
             const Matrix<T> A = random_normal<T>(m, n, 3);
-            const Index segments = sketch_segments(n), rows_of_part = segments * sketch_group_rows, seed = n;
-            std::vector<std::vector<Index>> rows(sketch_rows(n));
-            std::vector<std::vector<T>> signs(sketch_rows(n));
+            const Index segments = sketch_segments(d), rows_of_part = segments * sketch_group_rows, seed = n;
+            std::vector<std::vector<Index>> rows(sketch_rows(d));
+            std::vector<std::vector<T>> signs(sketch_rows(d));
             for (Index i = 0; i < m; ++i) {
                 const SketchGroup g = sketch_group(i / sketch_group_rows, seed, segments);
                 const Index lane = i % sketch_group_rows;
@@ -442,11 +443,11 @@ TYPED_TEST(HostPrimitives, SketchAddsEveryRowToFour) {
                     signs[to].push_back((g.row_signs >> lane & 1) == (g.part_signs >> k & 1) ? T(0.5) : T(-0.5));
                 }
             }
-            Padded<T> B(sketch_rows(n), n);
+            Padded<T> B(sketch_rows(d), n);
             sketch<T>(this->ctx, A.view(), seed, B.view());
             EXPECT_TRUE(B.padding_intact());
             for (Index j = 0; j < n; ++j) {
-                for (Index r = 0; r < sketch_rows(n); ++r) {
+                for (Index r = 0; r < sketch_rows(d); ++r) {
                     Wide<T> sum = 0, magnitudes = 0;
                     for (std::size_t l = 0; l < rows[r].size(); ++l) {
                         sum += Wide<T>(signs[r][l]) * Wide<T>(A(rows[r][l], j));

@@ -727,7 +727,7 @@ TYPED_TEST(GpuPrimitive, SketchIsThatOfTheHost) {
         SCOPED_TRACE(shape_name(m, n));
         const Matrix<T> A = random_normal<T>(m, n, 5);
         const Matrix<double> wide = this->widened(A.view());
-        for (const Index rows : {std::min(m, sketch_rows(n)), sketch_rows(n)}) {
+        for (const Index rows : {std::min(m, sketch_rows(n)), sketch_rows(n), sketch_rows(n / 8 + 1)}) {
             Matrix<double> B(rows, n);
             sketch<double>(this->host, wide.view(), 2, B.view());
             GpuPadded<T> gA(this->gpu(), A.view());

@@ -78,6 +78,30 @@ TYPED_TEST(GpuSvd, BatchesObeyTheLaw) {
     });
 }
 
+/// m×n of 2100 rows and more is sketched by way of a sparse embedding.
+TYPED_TEST(GpuSvd, TruncatedAtARank) {
+    using T = TypeParam;
+    const Index r = 12;
+    for (const auto& [m, n] : {std::pair<Index, Index>{1000, 300}, {5000, 300}, {300, 5000}}) {
+        SCOPED_TRACE(fmt::format("{}x{}", m, n));
+        const Index k = std::min(m, n);
+        std::vector<double> sigma(static_cast<std::size_t>(k));
+        for (Index i = 0; i < k; ++i) sigma[i] = std::pow(0.5, i);
+        const Matrix<T> A = with_singular_values<T>(m, n, sigma);
+        Options options;
+        options.pivoting = Pivoting{.max_rank = r};
+        const double rest = 100 * sigma[26], rounding = law * k * unit_roundoff<T>;
+        for (const bool vectors : {true, false}) {
+            const auto f = this->decompose(A.view(), vectors, options);
+            ASSERT_EQ(static_cast<Index>(f.s.size()), r);
+            for (Index i = 0; i < r; ++i) EXPECT_NEAR(f.s[i], sigma[i], rest * rest / sigma[i] + rounding) << i;
+            if (!vectors) continue;
+            EXPECT_LE(orthogonality_error<T>(f.U.view(), r), law);
+            EXPECT_LE(orthogonality_error<T>(transposed<T>(f.Vt.view()).view(), r), law);
+        }
+    }
+}
+
 TYPED_TEST(GpuSvd, SingularTrianglesOfManyColumns) {
     using T = TypeParam;
     const Index n = quick() ? beyond : Tuning<Cuda>::host_svd_cols_uncertified + 10;
