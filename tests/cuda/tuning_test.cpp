@@ -31,9 +31,9 @@ TEST(GpuTuning, PlansNameTheTableThatIsRead) {
         EXPECT_GT(c.seconds[1], 0);
         EXPECT_LT(c.seconds[1], 1);
     }
-    // one other choice for certain
-    const TunedCase other{1000, 100, ScalarKind::F64, QForm::Explicit, {4, 3, 2, 1}};
-    table.cases.push_back(other);
+    // other choices for certain
+    table.cases.push_back({1000, 100, ScalarKind::F64, QForm::Explicit, {4, 3, 2, 1}});
+    table.cases.push_back({1000, 100, ScalarKind::F64, QForm::Any, {1, 2, 3, 4}});
     EXPECT_EQ(tuning_path<Cuda>(), path);
     save_tuning(table, path);
     const Plan plan = plan_qr<double>(ctx, 1000, 100, {.q = QForm::Explicit});
@@ -41,6 +41,9 @@ TEST(GpuTuning, PlansNameTheTableThatIsRead) {
     EXPECT_EQ(plan.tuning, table.id);
     EXPECT_EQ(plan.method, Method::CAQR);
     EXPECT_EQ(plan_qr<double>(ctx, 1000, 100, {.method = Method::CholeskyQR2, .q = QForm::Explicit}).tuning, 0u);
+    const Plan any = plan_qr<double>(ctx, 1000, 100, {});
+    EXPECT_EQ(any.method, Method::CholeskyQR2);
+    EXPECT_EQ(any.q, QForm::Reflectors) << "which tune measures";
     bool is_listed = false;
     for (const TunedChoice& c : changed_choices<Cuda>(table))
         is_listed = is_listed || (c.measured.rows == 1000 && c.tuned == Method::CAQR);

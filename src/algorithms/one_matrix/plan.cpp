@@ -252,7 +252,7 @@ Plan plan_by_shape(const Tuning<D>& tuning, Index m, Index n, const Options& opt
     Options formed = options;
     Method method = Method::TSQR;
     if (options.q != QForm::Any || options.q.full_t || !Tuning<D>::tree_is_any_form(m, n)) {
-        if (Tuning<D>::reflectors_are_any_form && options.q == QForm::Any) formed.q.form = QForm::Reflectors;
+        formed.q.form = held_form<D>(options.q.form, Method::BlockedHouseholder);
         const bool by_gram = (formed.q.full_t || !tuning.cluster_pays(m, n, scalar_kind<T>, formed.q.form)) &&
                              (formed.q == QForm::Reflectors ? tuning.reconstruction_pays(m, n, scalar_kind<T>)
                                                             : tuning.tall(m, n, scalar_kind<T>));
@@ -286,7 +286,11 @@ Plan chosen_plan(const Tuning<D>& tuning, Index m, Index n, const Options& optio
         const bool is_possible = fastest == Method::TSQR          ? n <= Tuning<D>::max_tree_cols
                                  : fastest == Method::CholeskyQR2 ? m >= n
                                                                   : true;
-        if (fastest != plan.method && is_possible) plan = by(fastest);
+        if (fastest != plan.method && is_possible) {
+            Options formed = options;
+            formed.q.form = held_form<D>(options.q.form, fastest);
+            plan = laid_out<T>(tuning, m, n, formed, fastest, choice.panels_on_host);
+        }
         plan.tuning = measured.id;
         return plan;
     }

@@ -19,6 +19,13 @@ inline bool is_gram_schmidt(Method method) {
     return method == Method::ModifiedGramSchmidt || method == Method::ClassicalGramSchmidt;
 }
 
+/// Returns the form of Q that `method` holds if `Auto` takes it for `form`. On a GPU all but trees hold reflectors for
+/// QForm::Any.
+template <class D>
+QForm held_form(QForm form, Method method) {
+    return Tuning<D>::reflectors_are_any_form && form == QForm::Any && !is_tree(method) ? QForm::Reflectors : form;
+}
+
 /// Whether three products of f16 replace one of T on this device.
 template <class T, class D>
 inline constexpr bool corrected_products = Tuning<D>::corrected_products&& Scalar<T>::has_halves;

@@ -64,8 +64,11 @@ std::vector<MeasuredPlan> compared_plans(Context<D>& ctx, const TunedCase& c) {
     } else {
         const Plan own = plan_for<T>(tuning_of(ctx), c.rows, c.cols, {.q = c.q}, /*built_in=*/true);
         for (std::size_t k = 0; k < tuned_methods.size(); ++k) {
+            // as the choice by these cases lays it out, so that times of different shapes compare
+            TunedCase held = c;
+            held.q = held_form<D>(c.q, tuned_methods[k]);
             try {
-                plans.push_back({own.method == tuned_methods[k] ? own : plan_by<T>(ctx, c, tuned_methods[k]), k});
+                plans.push_back({own.method == tuned_methods[k] ? own : plan_by<T>(ctx, held, tuned_methods[k]), k});
             } catch (const InvalidArgument&) {
                 // too wide for a tree, or fewer rows than columns
             }
