@@ -21,7 +21,7 @@ protected:
         GpuPadded<T> gA(gpu(), A);
         auto f = svd<T, Cuda>(gpu(), gA.view(), vectors, options);
         EXPECT_TRUE(same_bits<T>(gA.fetch(gpu()).view(), A));
-        EXPECT_GE(f.report.seconds, 0);
+        if (!options.pivoting) EXPECT_GE(f.report.seconds, 0);
         return {copy_to_host<T>(gpu(), f.U.view()), f.s, copy_to_host<T>(gpu(), f.Vt.view()), f.report};
     }
 };
