@@ -337,8 +337,12 @@ TuningTable tune(Context<D>& ctx, const TuneOptions& options) {
             const Index m = count > 0 ? options.shapes[i].first : drawn(0, 32, fits ? 1e6 : 1e7);
             const Index n = count > 0 ? options.shapes[i].second : drawn(1, 2, fits ? 4000 : 16000);
             if (count == 0 && (m * n > entries || number(m * n) * number(std::min(m, n)) > flops)) continue;
-            measure_shape<float>(ctx, m, n, count == 0, table.cases);
-            measure_shape<double>(ctx, m, n, count == 0, table.cases);
+            try {
+                measure_shape<float>(ctx, m, n, count == 0, table.cases);
+                measure_shape<double>(ctx, m, n, count == 0, table.cases);
+            } catch (const OutOfMemory&) {
+                // smaller shapes fit
+            }
         }
     } catch (const Interrupted&) {
         // the cases so far stay
