@@ -131,7 +131,7 @@ void tune_device(Context<D>& ctx, const TuneArguments& arguments) {
 
 void run_tune(const TuneArguments& arguments) {
     on_device(
-        arguments.common, "tuning", [](const auto&) { return 6e9; },
+        arguments.common, "tuning", [](const auto&) { return 0.0; },
         [&]<class D>(Context<D>& ctx, DeviceInUse&) { tune_device(ctx, arguments); });
 }
 
@@ -166,9 +166,8 @@ void add_tune(CLI::App& program) {
         "          quoin tune --show\n"
         "          QUOIN_TUNING=off quoin plan 3000x500       by the built-in times\n"
         "          QUOIN_TUNING=mine.json quoin tune          another file, to write and to read\n\n"
-        "A table belongs to one model of CPU or GPU, kernel set and version of Quoin. It changes methods, and so the "
-        "last bits\n"
-        "of results; a plan that was made with it gives the same bits elsewhere.");
+        "A table belongs to one model of CPU or GPU, kernel set and version of Quoin. It changes methods, and so the\n"
+        "last bits of results; a plan that was made with it gives the same bits elsewhere.");
     command.callback([arguments] { run_tune(*arguments); });
 }
 

@@ -35,20 +35,12 @@ MatrixView<T, D> side_by_side(Batch<T, D>& batch) {
     return {batch[0].data, batch[0].rows, batch[0].cols * batch.count()};
 }
 
-/// Copies from the host. Waits.
-template <class T, class D>
-void copy_from_host(Context<D>& ctx, MatrixView<const T> from, MatrixView<T, D> to) {
-    start_copy_from_host<T>(ctx, from, to);
-    finish_copies(ctx);
-    ctx.wait();
-}
-
 /// Decomposes matrix b by `svd`.
 template <class T, class D>
 void decompose_alone(Context<D>& ctx, BatchView<const T, D> A, Index b, bool vectors, const Options& options,
                      BatchedSVD<T, D>& all) {
     const SVD<T, D> f = svd<T, D>(ctx, gathered<T, D>(ctx, A, b).view(), vectors, options);
-    copy_from_host<T, D>(ctx, {f.s.data(), static_cast<Index>(f.s.size()), 1}, all.s[b]);
+    bring_from_host<T, D>(ctx, {f.s.data(), static_cast<Index>(f.s.size()), 1}, all.s[b]);
     if (!vectors) return;
     copy<T>(ctx, f.U.view(), all.U[b]);
     copy<T>(ctx, f.Vt.view(), all.Vt[b]);
@@ -85,9 +77,7 @@ BatchedSVD<T, D> svd_of_tall(Context<D>& ctx, BatchView<const T, D> A, bool vect
     Batch<T> R(host, n, n, A.count());
     {
         Batch<T, D> there = f.r(ctx);
-        start_copy_to_host<T>(ctx, side_by_side(there), side_by_side(R));
-        finish_copies(ctx);
-        ctx.wait();
+        bring_to_host<T, D>(ctx, side_by_side(there), side_by_side(R));
     }
     BatchedSVD<T> of_R = allocated<T, Host>(host, std::as_const(R).view(), vectors);
     std::vector<char> out_of_range(static_cast<std::size_t>(A.count()));
@@ -97,13 +87,13 @@ BatchedSVD<T, D> svd_of_tall(Context<D>& ctx, BatchView<const T, D> A, bool vect
         const std::span<T> s(of_R.s[b].data, static_cast<std::size_t>(n));
         vectors ? small_svd<T>(mine, R[b], s, of_R.U[b], of_R.Vt[b]) : small_svd<T>(mine, R[b], s, {}, {});
     });
-    copy_from_host<T, D>(ctx, side_by_side(of_R.s), side_by_side(all.s));
+    bring_from_host<T, D>(ctx, side_by_side(of_R.s), side_by_side(all.s));
     if (vectors) {
         // U = Q [U₁; 0]
         const MatrixView<T, D> U = side_by_side(all.U);
         set_zero(ctx, U);
-        copy_from_host<T, D>(ctx, side_by_side(of_R.U), U.row_block({0, n}));
-        copy_from_host<T, D>(ctx, side_by_side(of_R.Vt), side_by_side(all.Vt));
+        bring_from_host<T, D>(ctx, side_by_side(of_R.U), U.row_block({0, n}));
+        bring_from_host<T, D>(ctx, side_by_side(of_R.Vt), side_by_side(all.Vt));
         f.apply_q(ctx, Op::None, all.U.view());
     }
     for_each_named(ctx, A.count(), 0, [&](Context<D>& mine, Index b) {

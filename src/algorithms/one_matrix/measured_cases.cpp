@@ -1,7 +1,7 @@
+// Means of measured times over the nearest shapes.
+
 #include "algorithms/one_matrix/measured_cases.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -21,8 +21,7 @@ Method nearest_choice(std::span<const TunedCase> cases, Index m, Index n, Scalar
     const auto end = near.begin() + static_cast<std::ptrdiff_t>(std::min(most_cases, near.size()));
     std::partial_sort(near.begin(), end, near.end());
     near.erase(end, near.end());
-    const auto own =
-        static_cast<std::size_t>(std::find(tuned_methods.begin(), tuned_methods.end(), usual) - tuned_methods.begin());
+    const std::size_t own = place_of(usual);
     Method best = usual;
     double least = std::log(max_ratio);
     for (std::size_t k = 0; k < tuned_methods.size(); ++k) {

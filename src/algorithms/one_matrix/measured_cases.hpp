@@ -2,11 +2,18 @@
 
 // The choice of a method by measured cases of similar shapes.
 
+#include <algorithm>
 #include <span>
 
 #include "quoin/tuning.hpp"
 
 namespace quoin {
+
+/// Returns the place of a method in `TunedCase::seconds`; their number for another method.
+inline std::size_t place_of(Method method) {
+    return static_cast<std::size_t>(std::find(tuned_methods.begin(), tuned_methods.end(), method) -
+                                    tuned_methods.begin());
+}
 
 /// Returns the method for an m×n matrix and a form of Q by the nearest cases of its type and form: `usual`, unless
 /// another one takes at most 0.95 of its time there.

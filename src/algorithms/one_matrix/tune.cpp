@@ -49,10 +49,6 @@ struct MeasuredPlan {
     Plan plan;
     std::size_t method;
 };
-std::size_t place_of(Method method) {
-    return static_cast<std::size_t>(std::find(tuned_methods.begin(), tuned_methods.end(), method) -
-                                    tuned_methods.begin());
-}
 /// Returns the plans that `Auto` compares on a CPU. On a GPU returns the built-in choice and a plan of every other
 /// method that the shape allows.
 template <class T, class D>

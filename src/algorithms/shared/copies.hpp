@@ -28,13 +28,27 @@ Matrix<T, D> copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     return loaded<T, D>(ctx, A);
 }
 
+/// B := A, in the host's memory. Waits.
+template <class T, class D>
+void bring_to_host(Context<D>& ctx, MatrixView<const T, D> A, MatrixView<T, Host> B) {
+    start_copy_to_host<T>(ctx, A, B);
+    finish_copies(ctx);
+    ctx.wait();
+}
+
+/// B := A, which is in the host's memory. Waits.
+template <class T, class D>
+void bring_from_host(Context<D>& ctx, MatrixView<const T, Host> A, MatrixView<T, D> B) {
+    start_copy_from_host<T>(ctx, A, B);
+    finish_copies(ctx);
+    ctx.wait();
+}
+
 /// Returns a copy of A in the host's memory. Waits.
 template <class T, class D>
 Matrix<T, Host> host_copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
     Matrix<T, Host> B(A.rows, A.cols);
-    start_copy_to_host<T>(ctx, A, B.view());
-    finish_copies(ctx);
-    ctx.wait();
+    bring_to_host<T, D>(ctx, A, B.view());
     return B;
 }
 
@@ -42,9 +56,7 @@ Matrix<T, Host> host_copy_of(Context<D>& ctx, MatrixView<const T, D> A) {
 template <class T, class D>
 Matrix<T, D> device_copy_of(Context<D>& ctx, MatrixView<const T, Host> A) {
     Matrix<T, D> B(ctx, A.rows, A.cols);
-    start_copy_from_host<T>(ctx, A, B.view());
-    finish_copies(ctx);
-    ctx.wait();
+    bring_from_host<T, D>(ctx, A, B.view());
     return B;
 }
 
